@@ -41,4 +41,7 @@ type BTH struct {
 	DestQP  uint32 // Destination QP, 24 bits
 	AckReq  bool
 	PSN     uint32 // packet sequence number, 24 bits
+
+	Reserved6 uint8 // low six bits of octet 4, kept
+	Reserved7 uint8 // low seven bits of octet 8, kept
 }
