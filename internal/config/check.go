@@ -1,0 +1,161 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"go.yaml.in/yaml/v3"
+)
+
+// checker collects the rules that a configuration breaks.
+type checker struct {
+	root     *yaml.Node
+	problems []Problem
+}
+
+// want records a problem at key unless ok.
+func (c *checker) want(ok bool, key, rule string, args ...any) {
+	if ok {
+		return
+	}
+	c.problems = append(c.problems, Problem{Line: lineOf(c.root, key), Key: key, Rule: fmt.Sprintf(rule, args...)})
+}
+
+// oneOf records a problem unless v is in the list.
+func (c *checker) oneOf(key, v string, list ...string) {
+	c.want(slices.Contains(list, v), key, "%q is none of %s", v, strings.Join(list, ", "))
+}
+
+// within records a problem unless min <= v <= max.
+func (c *checker) within(key string, v, min, max int) {
+	c.want(v >= min && v <= max, key, "%d is not between %d and %d", v, min, max)
+}
+
+// span records a problem unless min <= v <= max.
+func (c *checker) span(key string, v Duration, min, max time.Duration) {
+	c.want(v.Duration >= min && v.Duration <= max, key, "%s is not between %s and %s", v, min, max)
+}
+
+// check returns every problem of a decoded configuration.
+func check(cfg *Config, root *yaml.Node) []Problem {
+	c := &checker{root: root}
+	c.general(cfg)
+	c.static(cfg.Static)
+	if cfg.BGP != nil {
+		c.bgp(cfg.BGP)
+	}
+	if cfg.CongestionNode != nil {
+		c.congestionNode(cfg.CongestionNode)
+	}
+	if cfg.Proxy != nil {
+		c.proxy(cfg.Proxy, cfg.BGP)
+	}
+	return c.problems
+}
+
+func (c *checker) general(cfg *Config) {
+	_, err := logrus.ParseLevel(cfg.Log.Level)
+	c.want(err == nil, "log.level", "%q is none of panic, fatal, error, warning, info, debug, trace", cfg.Log.Level)
+	c.oneOf("log.format", cfg.Log.Format, "text", "json")
+	c.apiListen(&cfg.API)
+	c.telemetry(&cfg.Telemetry)
+	c.within("evidence.records", cfg.Evidence.Records, 1, 1<<24)
+	sources := []string{"static", "bgp", "isis", "ospf"}
+	sorted := slices.Sorted(slices.Values(cfg.Resolve.Preference))
+	c.want(slices.Equal(sorted, slices.Sorted(slices.Values(sources))), "resolve.preference",
+		"must name each of %s once", strings.Join(sources, ", "))
+	c.oneOf("resolve.share", cfg.Resolve.Share, "lowest", "hash")
+	c.within("resolve.history", cfg.Resolve.History, 1, 1<<22)
+}
+
+func (c *checker) apiListen(a *API) {
+	if path, ok := strings.CutPrefix(a.Listen, "unix://"); ok {
+		c.want(strings.HasPrefix(path, "/"), "api.listen", "%q: the path must be absolute, as in unix:///run/pncd/pncd.sock", a.Listen)
+		// sockaddr_un holds 108 octets with the terminating zero.
+		c.want(len(path) < 108, "api.listen", "a socket's path has at most 107 octets, this has %d", len(path))
+		return
+	}
+	_, _, err := net.SplitHostPort(a.Listen)
+	c.want(err == nil, "api.listen", "%q is neither unix:///path nor host:port", a.Listen)
+	c.want(a.TLS.Cert != "" && a.TLS.Key != "", "api.listen", "a TCP address needs api.tls.cert and api.tls.key")
+}
+
+func (c *checker) telemetry(t *Telemetry) {
+	if t.Listen == "" {
+		return
+	}
+	host, _, err := net.SplitHostPort(t.Listen)
+	c.want(err == nil, "telemetry.listen", "%q is not host:port", t.Listen)
+	if err != nil || t.AllowRemote || host == "localhost" {
+		return
+	}
+	addr, err := netip.ParseAddr(host)
+	c.want(err == nil && addr.IsLoopback(), "telemetry.listen",
+		"%q is not a loopback address; there is no authentication, so others need telemetry.allow_remote: true", host)
+}
+
+func (c *checker) static(list []Static) {
+	type key struct {
+		prefix netip.Prefix
+		proxy  netip.Addr
+	}
+	seen := map[key]int{}
+	for i, s := range list {
+		at := index("static", i)
+		c.want(s.Prefix.IsValid(), at+".prefix", "required")
+		c.want(s.Proxy.IsValid(), at+".proxy", "required")
+		c.unicast(at+".proxy", s.Proxy)
+		k := key{s.Prefix.Prefix, s.Proxy.Addr}
+		first, twice := seen[k]
+		c.want(!twice, at, "the same as static[%d]", first)
+		seen[k] = i
+	}
+}
+
+// unicast records a problem if an address is given that no node can have.
+func (c *checker) unicast(key string, a Addr) {
+	c.want(!a.IsValid() || IsUnicast(a.Addr), key, "%s is not a unicast address", a)
+}
+
+// IsUnicast says whether an address may be a node's: not unspecified, multicast or broadcast.
+func IsUnicast(a netip.Addr) bool {
+	return a.IsValid() && !a.IsUnspecified() && !a.IsMulticast() && a != netip.AddrFrom4([4]byte{255, 255, 255, 255})
+}
+
+func (c *checker) interfaces(key string, names []string) {
+	seen := map[string]bool{}
+	for i, n := range names {
+		// IFNAMSIZ is 16 with the terminating zero.
+		c.want(n != "" && len(n) < 16 && !strings.ContainsAny(n, "/ \t\n"), index(key, i), "%q is not an interface's name", n)
+		c.want(!seen[n], index(key, i), "%q is given twice", n)
+		seen[n] = true
+	}
+}
+
+func (c *checker) family(key string, a Addr, four bool, name string) {
+	c.want(!a.IsValid() || a.Is4() == four, key, "%s is not an %s address", a, name)
+	c.unicast(key, a)
+}
+
+func (c *checker) congestionNode(n *CongestionNode) {
+	const p = "congestion_node"
+	c.want(len(n.Interfaces) > 0, p+".interfaces", "required: the links whose outgoing CE-marked packets count")
+	c.interfaces(p+".interfaces", n.Interfaces)
+	c.want(n.SourceIPv4.IsValid() || n.SourceIPv6.IsValid(), p, "source_ipv4 or source_ipv6 is required")
+	c.family(p+".source_ipv4", n.SourceIPv4, true, "IPv4")
+	c.family(p+".source_ipv6", n.SourceIPv6, false, "IPv6")
+	c.within(p+".port", int(n.Port), 1, 65535)
+	c.within(p+".dscp", int(n.DSCP), 0, 63)
+	c.within(p+".ttl", int(n.TTL), 1, 255)
+	c.span(p+".pace.window", n.Pace.Window, 0, time.Second)
+	c.within(p+".pace.per_flow", n.Pace.PerFlow, 1, 1_000_000)
+	c.within(p+".pace.total", n.Pace.Total, 1, 100_000_000)
+	c.within(p+".pace.burst", n.Pace.Burst, 1, 10_000_000)
+	c.within(p+".pace.sample", n.Pace.Sample, 1, 1_000_000)
+	c.within(p+".pace.flows", n.Pace.Flows, 16, 1<<24)
+}

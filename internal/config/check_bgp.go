@@ -1,0 +1,56 @@
+package config
+
+import (
+	"net/netip"
+	"time"
+)
+
+// asTrans is AS_TRANS, which stands for a four-octet AS towards two-octet speakers (RFC 6793 section 9).
+const asTrans = 23456
+
+// maxMD5Key is the longest TCP MD5 key that Linux takes (TCP_MD5SIG_MAXKEYLEN).
+const maxMD5Key = 80
+
+func (c *checker) bgp(b *BGP) {
+	c.as("bgp.as", b.AS)
+	c.want(b.RouterID.Is4() && !b.RouterID.IsUnspecified(), "bgp.router_id", "required: an IPv4 address other than 0.0.0.0")
+	c.want(b.Port == -1 || b.Port >= 1 && b.Port <= 65535, "bgp.port", "%d is neither a port nor -1", b.Port)
+	c.want(b.PNCCode > 3, "bgp.pnc_code", "%d is reserved or assigned to another characteristic", b.PNCCode)
+	seen := map[netip.Addr]int{}
+	for i := range b.Neighbors {
+		n, at := &b.Neighbors[i], index("bgp.neighbors", i)
+		c.neighbor(at, n, b)
+		first, twice := seen[n.Address.Addr]
+		c.want(!twice || !n.Address.IsValid(), at+".address", "%s is neighbors[%d] already", n.Address, first)
+		seen[n.Address.Addr] = i
+	}
+}
+
+func (c *checker) as(key string, as uint32) {
+	c.want(as != 0 && as != asTrans && as != 65535 && as != 4294967295, key, "required: an AS number other than 0, 23456, 65535 and 4294967295")
+}
+
+func (c *checker) neighbor(at string, n *Neighbor, b *BGP) {
+	c.want(n.Address.IsValid(), at+".address", "required")
+	c.unicast(at+".address", n.Address)
+	c.as(at+".as", n.AS)
+	c.as(at+".local_as", n.LocalAS)
+	for _, l := range b.Listen {
+		c.want(!n.Address.IsValid() || l.Addr != n.Address.Addr, at+".address", "%s is our own address (bgp.listen)", n.Address)
+	}
+	c.want(!n.LocalAddress.IsValid() || n.LocalAddress.Is4() == n.Address.Is4(), at+".local_address", "must be of the same family as the neighbour's address")
+	c.want(n.Port > 0, at+".port", "0 is not a port")
+	c.want(!n.Passive || b.Port != -1, at+".passive", "a passive session needs a port to listen on (bgp.port is -1)")
+	c.want(n.Password == "" || n.PasswordFile == "", at+".password_file", "give either password or password_file")
+	c.want(len(n.Password) <= maxMD5Key, at+".password", "a TCP MD5 key has at most %d octets", maxMD5Key)
+	c.want(n.TTLMin == 0 || n.MultihopTTL == 0, at+".ttl_min", "give either ttl_min or multihop_ttl")
+	c.want(n.HoldTime.Duration == 0 || n.HoldTime.Duration >= 3*time.Second && n.HoldTime.Duration <= 65535*time.Second, at+".hold_time", "%s is neither 0 nor between 3s and 65535s (RFC 4271 section 4.2)", n.HoldTime)
+	// Within a second each timer is rounded away by the engine, which counts whole seconds.
+	c.want(n.Keepalive.Duration >= time.Second || n.HoldTime.Duration == 0, at+".keepalive", "%s is less than 1s", n.Keepalive)
+	c.want(n.HoldTime.Duration == 0 || n.Keepalive.Duration < n.HoldTime.Duration, at+".keepalive", "must be less than hold_time")
+	c.span(at+".connect_retry", n.ConnectRetry, time.Second, 65535*time.Second)
+	for i, f := range n.Families {
+		c.oneOf(index(at+".families", i), f, "ipv4-unicast", "ipv6-unicast")
+	}
+	c.want(!*n.SendNHC || *n.Announce, at+".send_nhc", "nothing is announced to this neighbour (announce: false)")
+}

@@ -1,0 +1,68 @@
+package config
+
+import (
+	"net/netip"
+	"time"
+)
+
+func (c *checker) proxy(p *Proxy, b *BGP) {
+	c.want(p.IPv4.IsValid() || p.IPv6.IsValid(), "proxy", "ipv4 or ipv6 is required: where notifications arrive")
+	c.family("proxy.ipv4", p.IPv4, true, "IPv4")
+	c.family("proxy.ipv6", p.IPv6, false, "IPv6")
+	c.within("proxy.port", int(p.Port), 1, 65535)
+	c.want(len(p.Taps) > 0, "proxy.taps", "required: the interfaces on which RoCEv2 traffic passes, on both sides")
+	c.interfaces("proxy.taps", p.Taps)
+	c.within("proxy.tap_ring", p.TapRing, 1, 1024)
+	c.want(len(p.Senders) > 0, "proxy.senders", "required: the prefixes that this proxy serves")
+	seen := map[netip.Prefix]int{}
+	for i := range p.Senders {
+		s, at := &p.Senders[i], index("proxy.senders", i)
+		c.sender(at, s, b)
+		first, twice := seen[s.Prefix.Prefix]
+		c.want(!twice, at+".prefix", "%s is senders[%d] already", s.Prefix, first)
+		seen[s.Prefix.Prefix] = i
+	}
+	c.want(len(p.AcceptFrom) > 0, "proxy.accept_from", "required: the congestion nodes of the domain")
+	c.interfaces("proxy.accept_interfaces", p.AcceptInterfaces)
+	c.span("proxy.pace.window", p.Pace.Window, 0, time.Second)
+	c.within("proxy.pace.per_qp", p.Pace.PerQP, 1, 1_000_000)
+	c.within("proxy.pace.total", p.Pace.Total, 1, 100_000_000)
+	c.within("proxy.pace.burst", p.Pace.Burst, 1, 10_000_000)
+	c.within("proxy.pace.qps", p.Pace.QPs, 16, 1<<24)
+	c.within("proxy.map.entries", p.Map.Entries, 16, 1<<26)
+	c.span("proxy.map.age", p.Map.Age, time.Second, 24*time.Hour)
+	c.within("proxy.cnp.ttl", int(p.CNP.TTL), 1, 255)
+}
+
+func (c *checker) sender(at string, s *Sender, b *BGP) {
+	c.want(s.Prefix.IsValid(), at+".prefix", "required")
+	c.oneOf(at+".mode", s.Mode, "inline", "originate", "path", "none")
+	if s.Mode == "none" {
+		return
+	}
+	c.want(!s.Prefix.IsValid() || s.Prefix.Bits() > 0, at+".prefix", "a default route can't be announced with PNC; mode none serves it")
+	c.want(b != nil, at+".mode", "%q needs the bgp section; mode none serves the prefix without announcing it", s.Mode)
+	c.unicast(at+".proxy", s.Proxy)
+	switch s.Mode {
+	case "originate":
+		c.want(!s.From.IsValid(), at+".from", "only for inline and path")
+		c.want(!s.Prefix.IsValid() || !s.NextHop.IsValid() || s.NextHop.Is4() == s.Prefix.Addr().Is4(), at+".next_hop", "%s is not of the prefix's family; give next_hop", s.NextHop)
+		c.unicast(at+".next_hop", s.NextHop)
+	case "inline", "path":
+		c.want(!s.NextHop.IsValid(), at+".next_hop", "only for originate: this mode keeps the router's")
+		c.want(s.From.IsValid(), at+".from", "required: the neighbour whose announcement is followed")
+		if b != nil && s.From.IsValid() {
+			c.want(b.has(s.From.Addr), at+".from", "%s is not one of bgp.neighbors", s.From)
+		}
+	}
+}
+
+// has says whether a neighbour of this address is configured.
+func (b *BGP) has(a netip.Addr) bool {
+	for i := range b.Neighbors {
+		if b.Neighbors[i].Address.Addr == a {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,221 @@
+// Package config reads pncd's configuration file: YAML, decoded strictly, checked as a whole.
+//
+// Every error names the line, the key and the rule. The package knows nothing of the parts that use
+// the values: it checks what can be checked without the system (ranges, formats, references between
+// keys), and leaves interfaces, addresses and ports to those who open them.
+//
+// The reference is deploy/pncd.yaml; a test holds that it names every key.
+package config
+
+import (
+	"net/netip"
+	"time"
+)
+
+// Config is one configuration file with its defaults filled in. The key of each field is its yaml tag.
+type Config struct {
+	Node      string    `yaml:"node"`
+	Enabled   bool      `yaml:"enabled"`
+	Log       Log       `yaml:"log"`
+	API       API       `yaml:"api"`
+	Telemetry Telemetry `yaml:"telemetry"`
+	Evidence  Evidence  `yaml:"evidence"`
+	Resolve   Resolve   `yaml:"resolve"`
+	Static    []Static  `yaml:"static"`
+
+	BGP            *BGP            `yaml:"bgp"`             // nil: no BGP
+	CongestionNode *CongestionNode `yaml:"congestion_node"` // nil: this node does not notify
+	Proxy          *Proxy          `yaml:"proxy"`           // nil: this node does not translate
+}
+
+// Log says what is logged and how.
+type Log struct {
+	Level  string `yaml:"level"`
+	Format string `yaml:"format"`
+}
+
+// API says where the gRPC API listens.
+type API struct {
+	Listen string `yaml:"listen"` // unix:///path or host:port
+	Group  string `yaml:"group"`
+	TLS    TLS    `yaml:"tls"`
+}
+
+// TLS names PEM files.
+type TLS struct {
+	Cert     string `yaml:"cert"`
+	Key      string `yaml:"key"`
+	ClientCA string `yaml:"client_ca"`
+}
+
+// Telemetry says where metrics and profiles are served.
+type Telemetry struct {
+	Listen      string `yaml:"listen"` // empty: off
+	AllowRemote bool   `yaml:"allow_remote"`
+}
+
+// Evidence bounds what is kept in memory.
+type Evidence struct {
+	Records int `yaml:"records"`
+}
+
+// Resolve says how a proxy is found.
+type Resolve struct {
+	Preference           []string `yaml:"preference"`
+	Share                string   `yaml:"share"`
+	DefaultRoute         bool     `yaml:"default_route"`
+	ProxyViaDefaultRoute bool     `yaml:"proxy_via_default_route"`
+	History              int      `yaml:"history"`
+}
+
+// Static is one capability route by configuration.
+type Static struct {
+	Prefix   Prefix `yaml:"prefix"`
+	Proxy    Addr   `yaml:"proxy"`
+	Override bool   `yaml:"override"`
+}
+
+// BGP configures the speaker.
+type BGP struct {
+	AS            uint32     `yaml:"as"`
+	RouterID      Addr       `yaml:"router_id"`
+	Port          int        `yaml:"port"`
+	Listen        []Addr     `yaml:"listen"`
+	PNCCode       uint16     `yaml:"pnc_code"`
+	AcceptProxies []Prefix   `yaml:"accept_proxies"`
+	Neighbors     []Neighbor `yaml:"neighbors"`
+}
+
+// Neighbor configures one BGP session.
+type Neighbor struct {
+	Address      Addr     `yaml:"address"`
+	AS           uint32   `yaml:"as"`
+	Description  string   `yaml:"description"`
+	LocalAS      uint32   `yaml:"local_as"`
+	LocalAddress Addr     `yaml:"local_address"`
+	Port         uint16   `yaml:"port"`
+	Passive      bool     `yaml:"passive"`
+	Password     string   `yaml:"password"`
+	PasswordFile string   `yaml:"password_file"`
+	TTLMin       uint8    `yaml:"ttl_min"`
+	MultihopTTL  uint8    `yaml:"multihop_ttl"`
+	HoldTime     Duration `yaml:"hold_time"`
+	Keepalive    Duration `yaml:"keepalive"`
+	ConnectRetry Duration `yaml:"connect_retry"`
+	Families     []string `yaml:"families"`
+	AddPath      bool     `yaml:"add_path"`
+	AcceptEBGP   bool     `yaml:"accept_ebgp"`
+	Announce     *bool    `yaml:"announce"` // nil: true for IBGP
+	SendNHC      *bool    `yaml:"send_nhc"` // nil: true for IBGP
+}
+
+// CongestionNode configures the notifier and its detector.
+type CongestionNode struct {
+	Interfaces []string     `yaml:"interfaces"`
+	SourceIPv4 Addr         `yaml:"source_ipv4"`
+	SourceIPv6 Addr         `yaml:"source_ipv6"`
+	Port       uint16       `yaml:"port"`
+	DSCP       uint8        `yaml:"dscp"`
+	TTL        uint8        `yaml:"ttl"`
+	Pace       NotifierPace `yaml:"pace"`
+}
+
+// NotifierPace bounds what a congestion node sends.
+type NotifierPace struct {
+	Window  Duration `yaml:"window"`
+	PerFlow int      `yaml:"per_flow"` // notifications a second
+	Total   int      `yaml:"total"`    // notifications a second
+	Burst   int      `yaml:"burst"`
+	Sample  int      `yaml:"sample"`
+	Flows   int      `yaml:"flows"`
+}
+
+// Proxy configures the translator, its taps and its map.
+type Proxy struct {
+	IPv4             Addr           `yaml:"ipv4"`
+	IPv6             Addr           `yaml:"ipv6"`
+	Port             uint16         `yaml:"port"`
+	Taps             []string       `yaml:"taps"`
+	TapRing          int            `yaml:"tap_ring"` // MiB
+	TapComplete      bool           `yaml:"tap_complete"`
+	Senders          []Sender       `yaml:"senders"`
+	AcceptFrom       []Prefix       `yaml:"accept_from"`
+	AcceptInterfaces []string       `yaml:"accept_interfaces"`
+	TTLMin           uint8          `yaml:"ttl_min"`
+	Pace             TranslatorPace `yaml:"pace"`
+	Map              Map            `yaml:"map"`
+	CNP              CNP            `yaml:"cnp"`
+}
+
+// Sender is one prefix that the proxy serves.
+type Sender struct {
+	Prefix  Prefix `yaml:"prefix"`
+	Mode    string `yaml:"mode"` // inline, originate, path, none
+	Proxy   Addr   `yaml:"proxy"`
+	NextHop Addr   `yaml:"next_hop"`
+	From    Addr   `yaml:"from"`
+}
+
+// TranslatorPace bounds what a proxy sends.
+type TranslatorPace struct {
+	Window Duration `yaml:"window"`
+	PerQP  int      `yaml:"per_qp"` // CNPs a second
+	Total  int      `yaml:"total"`  // CNPs a second
+	Burst  int      `yaml:"burst"`
+	QPs    int      `yaml:"qps"`
+}
+
+// Map bounds the Source-QP map.
+type Map struct {
+	Entries int      `yaml:"entries"`
+	Age     Duration `yaml:"age"`
+}
+
+// CNP sets the fields of CNPs that are not given by the flow.
+type CNP struct {
+	TOS  uint8  `yaml:"tos"`
+	TTL  uint8  `yaml:"ttl"`
+	PKey uint16 `yaml:"p_key"`
+}
+
+// Defaults of keys that are left out.
+const (
+	DefaultAPI         = "unix:///run/pncd/pncd.sock"
+	DefaultBGPPort     = 179
+	DefaultPort        = 1021  // RFC 4727; unassigned, our default
+	DefaultPNCCode     = 65400 // unassigned, our default
+	DefaultHoldTime    = 90 * time.Second
+	DefaultRetry       = 10 * time.Second
+	DefaultPaceWindow  = 50 * time.Microsecond
+	DefaultPacePerFlow = 1000
+	DefaultPaceTotal   = 100000
+	DefaultPaceBurst   = 1000
+	DefaultPaceState   = 65536
+	DefaultMapEntries  = 262144
+	DefaultMapAge      = 60 * time.Second
+)
+
+// withDefaults returns a configuration with the defaults of every key that is outside of a section
+// that may be left out.
+func withDefaults() *Config {
+	return &Config{
+		Log:      Log{Level: "info", Format: "text"},
+		API:      API{Listen: DefaultAPI},
+		Evidence: Evidence{Records: 65536},
+		Resolve: Resolve{
+			Preference:           []string{"static", "bgp", "isis", "ospf"},
+			Share:                "lowest",
+			ProxyViaDefaultRoute: true,
+			History:              16384,
+		},
+	}
+}
+
+// ServedPrefixes lists the prefixes of the senders.
+func (p *Proxy) ServedPrefixes() []netip.Prefix {
+	out := make([]netip.Prefix, 0, len(p.Senders))
+	for _, s := range p.Senders {
+		out = append(out, s.Prefix.Prefix)
+	}
+	return out
+}

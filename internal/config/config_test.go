@@ -1,0 +1,240 @@
+package config
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"pncd/deploy"
+)
+
+func TestReferenceIsValidAndNamesEveryKey(t *testing.T) {
+	c, err := Parse(deploy.ReferenceConfig)
+	if err != nil {
+		t.Fatalf("deploy/pncd.yaml: %v", err)
+	}
+	var root yaml.Node
+	if err := yaml.Unmarshal(deploy.ReferenceConfig, &root); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range keys(reflect.TypeOf(*c), "") {
+		if find(&root, key) == nil && !strings.HasPrefix(key, "proxy.senders[0].from") {
+			t.Errorf("key %s is not in deploy/pncd.yaml", key)
+		}
+	}
+	if find(&root, "proxy.senders[1].from") == nil {
+		t.Error("key proxy.senders[].from is not in deploy/pncd.yaml")
+	}
+}
+
+// keys lists every key below a type; lists stand for their first element.
+func keys(t reflect.Type, at string) []string {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return keys(t.Elem(), at)
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Struct && t.Elem().NumField() > 1 {
+			return keys(t.Elem(), at+"[0]")
+		}
+		return []string{at}
+	case reflect.Struct:
+		if _, leaf := reflect.New(t).Interface().(yaml.Unmarshaler); leaf {
+			return []string{at}
+		}
+		var out []string
+		for i := range t.NumField() {
+			key := t.Field(i).Tag.Get("yaml")
+			if at != "" {
+				key = at + "." + key
+			}
+			out = append(out, keys(t.Field(i).Type, key)...)
+		}
+		return out
+	default:
+		return []string{at}
+	}
+}
+
+func TestDefaultsAreThoseOfTheReference(t *testing.T) {
+	const minimal = `
+bgp: {as: 65000, router_id: 192.0.2.1, neighbors: [{address: 192.0.2.254, as: 65000}, {address: 192.0.2.253, as: 65001}]}
+congestion_node: {interfaces: [eth2], source_ipv4: 192.0.2.1}
+proxy: {ipv4: 192.0.2.1, taps: [eth0], accept_from: [192.0.2.0/24], senders: [{prefix: 198.51.100.0/24}]}
+`
+	c, err := Parse([]byte(minimal))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ref, err := Parse(deploy.ReferenceConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same := func(name string, got, want any) {
+		t.Helper()
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: default %v, the reference shows %v", name, got, want)
+		}
+	}
+	same("log", c.Log, ref.Log)
+	same("api.listen", c.API.Listen, ref.API.Listen)
+	same("evidence", c.Evidence, ref.Evidence)
+	same("resolve", c.Resolve, ref.Resolve)
+	same("bgp.port", c.BGP.Port, ref.BGP.Port)
+	same("bgp.pnc_code", c.BGP.PNCCode, ref.BGP.PNCCode)
+	n, rn := c.BGP.Neighbors[0], ref.BGP.Neighbors[0]
+	same("hold_time", n.HoldTime, rn.HoldTime)
+	same("keepalive", n.Keepalive, rn.Keepalive)
+	same("connect_retry", n.ConnectRetry, rn.ConnectRetry)
+	same("port", n.Port, rn.Port)
+	same("local_as", n.LocalAS, rn.LocalAS)
+	same("announce", *n.Announce, *rn.Announce)
+	same("send_nhc", *n.SendNHC, *rn.SendNHC)
+	same("congestion_node.port", c.CongestionNode.Port, ref.CongestionNode.Port)
+	same("congestion_node.dscp", c.CongestionNode.DSCP, ref.CongestionNode.DSCP)
+	same("congestion_node.ttl", c.CongestionNode.TTL, ref.CongestionNode.TTL)
+	same("congestion_node.pace", c.CongestionNode.Pace, ref.CongestionNode.Pace)
+	same("proxy.port", c.Proxy.Port, ref.Proxy.Port)
+	same("proxy.tap_ring", c.Proxy.TapRing, ref.Proxy.TapRing)
+	same("proxy.pace", c.Proxy.Pace, ref.Proxy.Pace)
+	same("proxy.map", c.Proxy.Map, ref.Proxy.Map)
+	same("proxy.cnp", c.Proxy.CNP, ref.Proxy.CNP)
+	same("proxy.senders[0]", c.Proxy.Senders[0], ref.Proxy.Senders[0])
+	if ebgp := c.BGP.Neighbors[1]; *ebgp.Announce || *ebgp.SendNHC || ebgp.AcceptEBGP {
+		t.Error("an EBGP neighbour must get and give nothing by default")
+	}
+	if c.Enabled {
+		t.Error("the mechanism must be off by default")
+	}
+}
+
+func TestEmptyIsValidAndOff(t *testing.T) {
+	c, err := Parse(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Enabled || c.BGP != nil || c.Proxy != nil || c.CongestionNode != nil || c.Telemetry.Listen != "" {
+		t.Errorf("something is on: %+v", c)
+	}
+}
+
+func TestBadInputNamesLineKeyAndRule(t *testing.T) {
+	const cn = "congestion_node:\n  interfaces: [eth2]\n  source_ipv4: 192.0.2.1\n"
+	const bgp = "bgp:\n  as: 65000\n  router_id: 192.0.2.1\n  neighbors:\n  - address: 192.0.2.254\n    as: 65000\n"
+	const proxy = "proxy:\n  ipv4: 192.0.2.1\n  taps: [eth0]\n  accept_from: [192.0.2.0/24]\n  senders:\n  - prefix: 198.51.100.0/24\n"
+	for _, tc := range []struct{ name, yaml, want string }{
+		{"unknown key", "enabled: true\nnod: x\n", "line 2: nod: unknown key"},
+		{"unknown nested key", cn + "  ports: 1\n", "line 4: ports: unknown key"},
+		{"key twice", "node: a\nnode: b\n", "line 2: node: given twice; the first is at line 1"},
+		{"not YAML", "node: [a\n", "line 1: did not find expected"},
+		{"wrong type", "enabled: maybe\n", "line 1: maybe is not true or false"},
+		{"section for a value", "node: {a: b}\n", "line 1: a section is not a text"},
+		{"list for a section", "log: [a]\n", "line 1: a list is not a section of keys"},
+		{"out of range", cn + "  port: 70000\n", "line 4: 70000 is not a number from 0 to 65535"},
+		{"zero is not the default", cn + "  port: 0\n", "line 4: congestion_node.port: 0 is not between 1 and 65535"},
+		{"DSCP", cn + "  dscp: 64\n", "line 4: congestion_node.dscp: 64 is not between 0 and 63"},
+		{"address", cn + "  source_ipv6: 1.2.3\n", `line 4: "1.2.3" is not an IPv4 or IPv6 address`},
+		{"address of the other family", cn + "  source_ipv6: 192.0.2.1\n", "line 4: congestion_node.source_ipv6: 192.0.2.1 is not an IPv6 address"},
+		{"multicast source", "congestion_node:\n  interfaces: [a]\n  source_ipv4: 224.0.0.1\n", "line 3: congestion_node.source_ipv4: 224.0.0.1 is not a unicast address"},
+		{"interface twice", "congestion_node:\n  source_ipv4: 192.0.2.1\n  interfaces: [a, a]\n", `line 3: congestion_node.interfaces[1]: "a" is given twice`},
+		{"long interface", "congestion_node:\n  source_ipv4: 192.0.2.1\n  interfaces: [a234567890123456]\n", `is not an interface's name`},
+		{"no interface", "congestion_node:\n  source_ipv4: 192.0.2.1\n", "line 2: congestion_node.interfaces: required"},
+		{"duration", cn + "  pace:\n    window: 50\n", `line 5: "50" is not a duration`},
+		{"negative duration", cn + "  pace:\n    window: -1s\n", "line 5: congestion_node.pace.window: -1s is not between"},
+		{"host bits", "static:\n- prefix: 192.0.2.1/24\n  proxy: 192.0.2.9\n", `line 2: "192.0.2.1/24" has host bits set; did you mean 192.0.2.0/24?`},
+		{"static twice", "static:\n- {prefix: 10.0.0.0/8, proxy: 192.0.2.9}\n- {prefix: 10.0.0.0/8, proxy: 192.0.2.9}\n", "line 3: static[1]: the same as static[0]"},
+		{"preference", "resolve:\n  preference: [bgp, bgp, isis, ospf]\n", "line 2: resolve.preference: must name each of static, bgp, isis, ospf once"},
+		{"remote metrics", "telemetry:\n  listen: 0.0.0.0:9479\n", "line 2: telemetry.listen: \"0.0.0.0\" is not a loopback address"},
+		{"API without TLS", "api:\n  listen: 127.0.0.1:50051\n", "line 2: api.listen: a TCP address needs api.tls.cert and api.tls.key"},
+		{"relative socket", "api:\n  listen: unix://pncd.sock\n", "line 2: api.listen: \"unix://pncd.sock\": the path must be absolute"},
+		{"no AS", "bgp:\n  router_id: 192.0.2.1\n", "line 2: bgp.as: required"},
+		{"router ID", "bgp:\n  as: 65000\n  router_id: \"::1\"\n", "line 3: bgp.router_id: required: an IPv4 address"},
+		{"assigned code", bgp + "  pnc_code: 3\n", "line 7: bgp.pnc_code: 3 is reserved or assigned"},
+		{"neighbour twice", bgp + "  - address: 192.0.2.254\n    as: 65000\n", "line 7: bgp.neighbors[1].address: 192.0.2.254 is neighbors[0] already"},
+		{"neighbour is ourselves", bgp + "  listen: [192.0.2.254]\n", "line 5: bgp.neighbors[0].address: 192.0.2.254 is our own address"},
+		{"hold time", bgp + "    hold_time: 2s\n", "line 7: bgp.neighbors[0].hold_time: 2s is neither 0 nor between 3s and 65535s"},
+		{"keepalive", bgp + "    keepalive: 90s\n", "line 7: bgp.neighbors[0].keepalive: must be less than hold_time"},
+		{"two passwords", bgp + "    password: a\n    password_file: b\n", "line 8: bgp.neighbors[0].password_file: give either password or password_file"},
+		{"GTSM and multihop", bgp + "    ttl_min: 255\n    multihop_ttl: 3\n", "line 7: bgp.neighbors[0].ttl_min: give either"},
+		{"family", bgp + "    families: [vpnv4]\n", `line 7: bgp.neighbors[0].families[0]: "vpnv4" is none of`},
+		{"passive without a port", bgp + "    passive: true\n  port: -1\n", "line 7: bgp.neighbors[0].passive: a passive session needs a port"},
+		{"announced without BGP", proxy + "    mode: originate\n", `line 7: proxy.senders[0].mode: "originate" needs the bgp section`},
+		{"path without from", bgp + proxy + "    mode: path\n", "proxy.senders[0].from: required"},
+		{"from is no neighbour", bgp + proxy + "    mode: path\n    from: 192.0.2.9\n", "line 14: proxy.senders[0].from: 192.0.2.9 is not one of bgp.neighbors"},
+		{"next hop of the other family", bgp + proxy + "    next_hop: \"2001:db8::1\"\n", "line 13: proxy.senders[0].next_hop: 2001:db8::1 is not of the prefix's family"},
+		{"default route", bgp + "proxy:\n  ipv4: 192.0.2.1\n  taps: [eth0]\n  accept_from: [192.0.2.0/24]\n  senders: [{prefix: 0.0.0.0/0}]\n", "proxy.senders[0].prefix: a default route can't be announced"},
+		{"open domain", "proxy:\n  ipv4: 192.0.2.1\n  taps: [eth0]\n  senders: [{prefix: 198.51.100.0/24}]\n", "line 2: proxy.accept_from: required"},
+		{"two documents", "node: a\n---\nnode: b\n", "only one YAML document is allowed"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := Parse([]byte(tc.yaml))
+			var e *Error
+			if !errors.As(err, &e) {
+				t.Fatalf("got %v, want an *Error", err)
+			}
+			if !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got\n%v\nwant it to hold\n%s", err, tc.want)
+			}
+			if strings.Contains(err.Error(), "config.") {
+				t.Errorf("a Go type shows: %v", err)
+			}
+		})
+	}
+}
+
+func TestEveryProblemIsReported(t *testing.T) {
+	_, err := Parse([]byte("log: {level: loud, format: xml}\nevidence: {records: 0}\n"))
+	var e *Error
+	if !errors.As(err, &e) || len(e.Problems) != 3 {
+		t.Fatalf("want three problems, got %v", err)
+	}
+}
+
+func TestErrorsNameTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pncd.yaml")
+	if err := os.WriteFile(path, []byte("x: 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(path); err == nil || !strings.HasPrefix(err.Error(), path+": line 1: x: unknown key") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := Load(path + ".missing"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a missing file: got %v", err)
+	}
+}
+
+func TestRedactedHidesPasswordsAndParses(t *testing.T) {
+	src := strings.Replace(string(deploy.ReferenceConfig), `password: ""`, `password: hunter2`, 1)
+	c, err := Parse([]byte(src))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.Redacted()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(out, "hunter2") || !strings.Contains(out, redacted) {
+		t.Errorf("the password shows:\n%s", out)
+	}
+	if c.BGP.Neighbors[0].Password != "hunter2" {
+		t.Error("the running configuration lost its password")
+	}
+	if _, err := Parse([]byte(out)); err != nil {
+		t.Errorf("what is shown does not parse: %v", err)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(deploy.ReferenceConfig)
+	f.Add([]byte("bgp: {neighbors: [{}]}"))
+	f.Add([]byte("proxy: &a\n  senders: [*a]"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if c, err := Parse(b); (c == nil) == (err == nil) {
+			t.Fatalf("config %v and error %v", c, err)
+		}
+	})
+}

@@ -1,0 +1,104 @@
+package config
+
+import (
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// fillDefaults sets the defaults inside of sections that are present. A key that is present keeps its
+// value, also where that is the zero value: then the check refuses it, instead of a default hiding it.
+func (c *Config) fillDefaults(root *yaml.Node) {
+	given := func(path string) bool { return find(root, path) != nil }
+	if c.BGP != nil {
+		c.BGP.fillDefaults(given)
+	}
+	if n := c.CongestionNode; n != nil {
+		setDefault(given, "congestion_node.port", &n.Port, DefaultPort)
+		setDefault(given, "congestion_node.dscp", &n.DSCP, 48)
+		setDefault(given, "congestion_node.ttl", &n.TTL, 255)
+		const p = "congestion_node.pace."
+		setDefault(given, p+"window", &n.Pace.Window, Duration{DefaultPaceWindow})
+		setDefault(given, p+"per_flow", &n.Pace.PerFlow, DefaultPacePerFlow)
+		setDefault(given, p+"total", &n.Pace.Total, DefaultPaceTotal)
+		setDefault(given, p+"burst", &n.Pace.Burst, DefaultPaceBurst)
+		setDefault(given, p+"sample", &n.Pace.Sample, 1)
+		setDefault(given, p+"flows", &n.Pace.Flows, DefaultPaceState)
+	}
+	if c.Proxy != nil {
+		mode := "originate"
+		if c.BGP == nil {
+			mode = "none"
+		}
+		c.Proxy.fillDefaults(given, mode)
+	}
+}
+
+func (b *BGP) fillDefaults(given func(string) bool) {
+	setDefault(given, "bgp.port", &b.Port, DefaultBGPPort)
+	setDefault(given, "bgp.pnc_code", &b.PNCCode, DefaultPNCCode)
+	for i := range b.Neighbors {
+		n, at := &b.Neighbors[i], index("bgp.neighbors", i)
+		ibgp := n.AS == b.AS
+		setDefault(given, at+".local_as", &n.LocalAS, b.AS)
+		setDefault(given, at+".port", &n.Port, DefaultBGPPort)
+		setDefault(given, at+".hold_time", &n.HoldTime, Duration{DefaultHoldTime})
+		setDefault(given, at+".keepalive", &n.Keepalive, Duration{(n.HoldTime.Duration / 3).Truncate(time.Second)})
+		setDefault(given, at+".connect_retry", &n.ConnectRetry, Duration{DefaultRetry})
+		if len(n.Families) == 0 && n.Address.Is4() {
+			n.Families = []string{"ipv4-unicast"}
+		} else if len(n.Families) == 0 {
+			n.Families = []string{"ipv6-unicast"}
+		}
+		if n.Announce == nil {
+			n.Announce = &ibgp
+		}
+		if n.SendNHC == nil {
+			n.SendNHC = &ibgp
+		}
+	}
+}
+
+// fillDefaults takes the mode of senders that name none.
+func (p *Proxy) fillDefaults(given func(string) bool, mode string) {
+	setDefault(given, "proxy.port", &p.Port, DefaultPort)
+	setDefault(given, "proxy.tap_ring", &p.TapRing, 8)
+	setDefault(given, "proxy.pace.window", &p.Pace.Window, Duration{DefaultPaceWindow})
+	setDefault(given, "proxy.pace.per_qp", &p.Pace.PerQP, DefaultPacePerFlow)
+	setDefault(given, "proxy.pace.total", &p.Pace.Total, DefaultPaceTotal)
+	setDefault(given, "proxy.pace.burst", &p.Pace.Burst, DefaultPaceBurst)
+	setDefault(given, "proxy.pace.qps", &p.Pace.QPs, DefaultPaceState)
+	setDefault(given, "proxy.map.entries", &p.Map.Entries, DefaultMapEntries)
+	setDefault(given, "proxy.map.age", &p.Map.Age, Duration{DefaultMapAge})
+	setDefault(given, "proxy.cnp.tos", &p.CNP.TOS, 0xC2)
+	setDefault(given, "proxy.cnp.ttl", &p.CNP.TTL, 64)
+	setDefault(given, "proxy.cnp.p_key", &p.CNP.PKey, 0xFFFF)
+	for i := range p.Senders {
+		s, at := &p.Senders[i], index("proxy.senders", i)
+		setDefault(given, at+".mode", &s.Mode, mode)
+		if !s.Proxy.IsValid() {
+			s.Proxy = p.addressFor(s.Prefix)
+		}
+		if s.Mode == "originate" && !s.NextHop.IsValid() {
+			s.NextHop = s.Proxy
+		}
+	}
+}
+
+// addressFor returns the proxy's address of the prefix's family, else the other one.
+func (p *Proxy) addressFor(prefix Prefix) Addr {
+	own, other := p.IPv4, p.IPv6
+	if prefix.IsValid() && !prefix.Addr().Is4() {
+		own, other = other, own
+	}
+	if own.IsValid() {
+		return own
+	}
+	return other
+}
+
+func setDefault[T any](given func(string) bool, key string, v *T, def T) {
+	if !given(key) {
+		*v = def
+	}
+}
