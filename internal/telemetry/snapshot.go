@@ -1,0 +1,98 @@
+package telemetry
+
+import "time"
+
+// Snapshot is everything that is exported, as plain values at one time. Counters count since the start
+// of the process and never decrease.
+type Snapshot struct {
+	Version   string    // the program's version
+	Node      string    // the node's name
+	StartedAt time.Time // when the process started; zero when not known
+	Enabled   bool      // the mechanism is switched on
+	Ready     bool      // the node can do its part now
+
+	Parts     []Part
+	Outcomes  []Outcome
+	Neighbors []Neighbor
+	Taps      []Tap
+	Tables    []Table
+	Records   Records
+	Counters  []Counter
+}
+
+// Part is one part of the daemon and what it is doing.
+type Part struct {
+	Name  string // as in bgp, tap:eth0, translator
+	State string // off, disabled, starting, ready or failed
+}
+
+// Outcome is the exact counter of one outcome.
+type Outcome struct {
+	Part    string // congestion-node or proxy
+	Outcome string // as in sent, map-miss
+	Value   uint64
+}
+
+// Neighbor is one BGP neighbour.
+type Neighbor struct {
+	Address      string // without a port
+	PeerAS       uint32
+	State        string    // RFC 4271 section 8.2.2, in lower case
+	Since        time.Time // since when it is in that state; zero when not known
+	Flaps        uint64    // times that the session was established
+	Received     uint64    // paths held from it
+	Advertised   uint64    // paths advertised to it
+	NHCReceived  uint64    // paths received with an NHC attribute
+	PNCBelieved  uint64    // paths received with a believed PNC
+	Disregarded  map[string]uint64
+	SessionError bool // the last session ended with an error
+}
+
+// Tap is one packet ring.
+type Tap struct {
+	Interface string
+	Role      string // learner or detector
+	Packets   uint64
+	Drops     uint64
+	Freezes   uint64 // times that the ring was full
+}
+
+// Table is one bounded table and its fill.
+type Table struct {
+	Name     string // as in capability-routes, flows
+	State    string // a class of entries within the table, as in learned; may be empty
+	Entries  uint64
+	Capacity uint64 // zero when it has no bound
+	Version  uint64 // zero when it has none
+}
+
+// Records is the fill of the evidence ring.
+type Records struct {
+	Made        uint64 // records made
+	Overwritten uint64 // records that left the ring
+	Dropped     uint64 // records not delivered to slow readers
+}
+
+// Counter is a counter of one part which has no family of its own here; it is exported as
+// pncd_<part>_<name>_total. Counters of one part and name must have the same label names.
+type Counter struct {
+	Part   string
+	Name   string
+	Help   string
+	Labels []Label
+	Value  uint64
+}
+
+// Label is one label of a Counter.
+type Label struct{ Name, Value string }
+
+// Source gives the snapshot that a scrape exports. It is called once a scrape, from any goroutine, and
+// must not block on the packet path.
+type Source interface {
+	Snapshot() Snapshot
+}
+
+// Readiness says whether the node can do its part now, and if not, what keeps it from that.
+type Readiness interface {
+	Ready() (ready bool, reasons []string)
+}
