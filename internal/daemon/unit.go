@@ -1,0 +1,222 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+)
+
+// A runner is an opened part of the mechanism: a ring, a socket. Run returns nil when ctx ends and an
+// error when the part can't go on. Close is called once, after Run has returned.
+type runner interface {
+	Run(ctx context.Context) error
+	Close() error
+}
+
+// unitSpec describes a part that should run. Specs with equal keys are the same part: it is left
+// alone when the configuration around it changes.
+type unitSpec struct {
+	name string // as shown to an operator: tap:eth0
+	key  string // the name and every setting that needs a new one when it changes
+	open func() (runner, error)
+}
+
+// unitState says what a unit is doing.
+type unitState int
+
+const (
+	unitRunning unitState = iota
+	unitFailed            // waiting to be opened again
+)
+
+// unitStatus is the state of one unit for an operator.
+type unitStatus struct {
+	name  string
+	state unitState
+	err   error     // why it failed last; kept nil while it runs
+	since time.Time // of the state
+}
+
+// Restart delays of a failed unit: doubled from the first to the last.
+const (
+	firstRestart = 250 * time.Millisecond
+	lastRestart  = 15 * time.Second
+	// steady is how long a unit must have run for its next failure to count as the first again.
+	steady = time.Minute
+)
+
+// unit is one running part and the goroutine that owns it.
+type unit struct {
+	spec   unitSpec
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	mu     sync.Mutex
+	status unitStatus
+}
+
+// unitSet runs the units of the mechanism. A change is prepared first, which may fail and then leaves
+// everything as it was, and committed afterwards, which can't fail.
+type unitSet struct {
+	log   logrus.FieldLogger
+	ctx   context.Context // ends every unit
+	first time.Duration   // restart delay, turned down by tests
+
+	mu    sync.Mutex
+	units map[string]*unit // by key
+}
+
+func newUnitSet(ctx context.Context, log logrus.FieldLogger) *unitSet {
+	return &unitSet{log: log, ctx: ctx, first: firstRestart, units: map[string]*unit{}}
+}
+
+// change is a prepared step from the running units to those wanted.
+type change struct {
+	set    *unitSet
+	opened map[string]runner // new ones, by key
+	specs  []unitSpec
+}
+
+// prepare opens what the wanted units need and the running ones don't have yet. When one can't be
+// opened, those opened for this change are closed again. One change at a time: the caller holds the
+// daemon's control lock.
+func (s *unitSet) prepare(specs []unitSpec) (*change, error) {
+	c := &change{set: s, opened: map[string]runner{}, specs: specs}
+	for _, spec := range specs {
+		if s.has(spec.key) {
+			continue
+		}
+		r, err := spec.open()
+		if err != nil {
+			c.abort()
+			return nil, fmt.Errorf("%s: %w", spec.name, err)
+		}
+		c.opened[spec.key] = r
+	}
+	return c, nil
+}
+
+func (s *unitSet) has(key string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.units[key] != nil
+}
+
+// abort closes what prepare opened.
+func (c *change) abort() {
+	for _, r := range c.opened {
+		_ = r.Close() // nothing ran on it; there is nobody to tell
+	}
+	c.opened = nil
+}
+
+// commit starts the new units and then stops those that are not wanted any more, so that a part that
+// is replaced is never missing. It returns when the stopped ones are closed.
+func (c *change) commit() {
+	s := c.set
+	s.mu.Lock()
+	wanted := map[string]bool{}
+	for _, spec := range c.specs {
+		wanted[spec.key] = true
+		if r := c.opened[spec.key]; r != nil {
+			s.units[spec.key] = s.start(spec, r)
+		}
+	}
+	var old []*unit
+	for key, u := range s.units {
+		if !wanted[key] {
+			old = append(old, u)
+			delete(s.units, key)
+		}
+	}
+	s.mu.Unlock()
+	for _, u := range old {
+		u.cancel()
+	}
+	for _, u := range old {
+		<-u.done
+	}
+}
+
+func (s *unitSet) start(spec unitSpec, r runner) *unit {
+	ctx, cancel := context.WithCancel(s.ctx)
+	u := &unit{spec: spec, cancel: cancel, done: make(chan struct{})}
+	u.set(unitRunning, nil)
+	go func() {
+		defer close(u.done)
+		defer cancel()
+		u.supervise(ctx, r, s.first, s.log.WithField("part", spec.name))
+	}()
+	return u
+}
+
+// supervise runs r, and when it fails opens and runs another, until ctx ends.
+func (u *unit) supervise(ctx context.Context, r runner, first time.Duration, log logrus.FieldLogger) {
+	delay := first
+	for {
+		began := time.Now()
+		err := r.Run(ctx)
+		if cerr := r.Close(); cerr != nil {
+			log.WithError(cerr).Warn("closing failed")
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil {
+			err = fmt.Errorf("ended without being told to")
+		}
+		if time.Since(began) > steady {
+			delay = first
+		}
+		log.WithError(err).Error("failed; will be started again")
+		for r = nil; r == nil; {
+			u.set(unitFailed, err)
+			if !pause(ctx, delay) {
+				return
+			}
+			delay = min(2*delay, lastRestart)
+			if r, err = u.spec.open(); err != nil {
+				r = nil
+				log.WithError(err).Warn("still can't be started")
+			}
+		}
+		u.set(unitRunning, nil)
+		log.Info("started again")
+	}
+}
+
+// pause waits and says whether ctx is still alive.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+func (u *unit) set(state unitState, err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.status = unitStatus{name: u.spec.name, state: state, err: err, since: time.Now()}
+}
+
+// statuses lists the units by name.
+func (s *unitSet) statuses() []unitStatus {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]unitStatus, 0, len(s.units))
+	for _, u := range s.units {
+		u.mu.Lock()
+		out = append(out, u.status)
+		u.mu.Unlock()
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].name < out[j].name })
+	return out
+}
