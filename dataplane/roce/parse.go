@@ -106,36 +106,14 @@ func ParseEthernet(frame []byte, p *Packet) error {
 // ParseIP decodes an IPv4 or IPv6 packet that carries RoCEv2 into p, with the rules and errors of
 // ParseEthernet; SrcMAC and VLAN are zeroed.
 func ParseIP(b []byte, p *Packet) error {
-	if len(b) == 0 {
-		return errIPEmpty
-	}
-	var l ipLayout
-	var err error
-	switch b[0] >> 4 {
-	case 4:
-		l, err = layoutIPv4(b)
-	case 6:
-		l, err = layoutIPv6(b)
-	default:
-		return errIPVersion
-	}
+	l, err := layoutIP(b)
 	if err != nil {
 		return err
 	}
-	udp := b[l.udp:]
-	if len(udp) < udpLen {
-		return errUDPShort
-	}
-	if binary.BigEndian.Uint16(udp[2:]) != UDPPort {
-		return errUDPPort
-	}
-	if int(binary.BigEndian.Uint16(udp[4:])) != l.end-l.udp {
-		return errUDPLen
+	if err := checkUDP(b, l); err != nil {
+		return err
 	}
 	bth := l.udp + udpLen
-	if l.end < bth+BTHLen+ICRCLen {
-		return errNoICRC
-	}
 	if len(b) < bth+BTHLen {
 		return errBTHShort
 	}
@@ -154,7 +132,7 @@ func ParseIP(b []byte, p *Packet) error {
 		p.Dst = netip.AddrFrom4([4]byte(b[16:20]))
 		p.TOS, p.TTL, p.FlowLabel = b[1], b[8], 0
 	}
-	p.SrcPort = binary.BigEndian.Uint16(udp)
+	p.SrcPort = binary.BigEndian.Uint16(b[l.udp:])
 	p.BTH.decode(b[bth:])
 	p.Truncated = len(b) < l.end
 	p.IP = b[:min(l.end, len(b))]
@@ -167,6 +145,37 @@ type ipLayout struct {
 	v6  bool
 	udp int // start of the UDP header; within the captured bytes
 	end int // end of the IP packet by its own length; may lie past the captured bytes
+}
+
+func layoutIP(b []byte) (ipLayout, error) {
+	if len(b) == 0 {
+		return ipLayout{}, errIPEmpty
+	}
+	switch b[0] >> 4 {
+	case 4:
+		return layoutIPv4(b)
+	case 6:
+		return layoutIPv6(b)
+	}
+	return ipLayout{}, errIPVersion
+}
+
+// checkUDP holds a packet to RoCEv2's UDP port and to lengths that agree.
+func checkUDP(b []byte, l ipLayout) error {
+	if len(b) < l.udp+udpLen {
+		return errUDPShort
+	}
+	udp := b[l.udp:]
+	if binary.BigEndian.Uint16(udp[2:]) != UDPPort {
+		return errUDPPort
+	}
+	if int(binary.BigEndian.Uint16(udp[4:])) != l.end-l.udp {
+		return errUDPLen
+	}
+	if l.end < l.udp+udpLen+BTHLen+ICRCLen {
+		return errNoICRC
+	}
+	return nil
 }
 
 func layoutIPv4(b []byte) (ipLayout, error) {
