@@ -167,8 +167,9 @@ type TranslatorPace struct {
 
 // Map bounds the Source-QP map.
 type Map struct {
-	Entries int      `yaml:"entries"`
-	Age     Duration `yaml:"age"`
+	Entries    int      `yaml:"entries"`
+	Age        Duration `yaml:"age"`
+	IgnoreVLAN bool     `yaml:"ignore_vlan"`
 }
 
 // CNP sets the fields of CNPs that are not given by the flow.
