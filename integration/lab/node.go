@@ -1,0 +1,272 @@
+package lab
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+)
+
+// holder keeps a node's mount and UTS namespaces alive; its end takes the private mounts along.
+type holder struct {
+	cmd   *exec.Cmd
+	stdin interface{ Close() error }
+	pid   int
+	start uint64
+	mntns string // as /proc/<pid>/ns/mnt links to
+}
+
+// privateDirs are empty in every node, so that a program never reads the machine's own configuration.
+var privateDirs = []string{"/etc/frr", "/etc/bird", "/etc/exabgp", "/etc/pncd"}
+
+// holderScript makes the node's private view. $1 is the node's folder, $2 its name; pairs of bind
+// source and target follow. It ends when its standard input does, so it can't outlive the runner.
+const holderScript = `set -e
+dir=$1 name=$2; shift 2
+hostname "$name"
+umount -l -R /run/netns 2>/dev/null || true
+umount -l -R /sys 2>/dev/null || true
+mount -t sysfs sysfs /sys
+mount -t cgroup2 cgroup2 /sys/fs/cgroup 2>/dev/null || true
+mount -t tmpfs -o mode=755 etc "$dir/etc"
+mkdir "$dir/etc/upper" "$dir/etc/work"
+if ! mount -t overlay overlay -o "lowerdir=/etc,upperdir=$dir/etc/upper,workdir=$dir/etc/work" /etc 2>/dev/null; then
+  cp -a /etc "$dir/etc/copy"
+  mount --bind "$dir/etc/copy" /etc
+fi
+mount --bind "$dir/run" /run
+mkdir -p /run/frr /run/lock
+if id frr >/dev/null 2>&1; then chown frr:frr /run/frr; fi
+for d in ` + "PRIVATE" + `; do
+  mkdir -p "$d"; mount -t tmpfs -o mode=755 etc "$d"
+done
+while [ $# -ge 3 ]; do
+  src=$1 dst=$2 opt=$3; shift 3
+  if [ ! -e "$src" ]; then echo "bind source $src does not exist" >&2; exit 1; fi
+  if [ ! -e "$dst" ]; then
+    case "$dst" in
+    /etc/*|/run/*) ;;
+    *) echo "bind target $dst does not exist on this machine; use a path under /etc or /run" >&2; exit 1 ;;
+    esac
+    if [ -d "$src" ]; then mkdir -p "$dst"; else mkdir -p "$(dirname "$dst")"; : > "$dst"; fi
+  fi
+  mount --bind "$src" "$dst"
+  if [ "$opt" = ro ]; then mount -o remount,bind,ro "$dst"; fi
+done
+echo ready
+exec cat >/dev/null
+`
+
+// addNode makes the namespaces of one node; for a bridge, the bridge in it.
+func (l *Lab) addNode(def *Node) error {
+	n := &node{def: def, netns: namespaceName(l.Name, def.Name)}
+	if def.NetworkMode != "" {
+		n.netns = namespaceName(l.Name, def.NetworkMode)
+	} else if err := newNamespace(n.netns); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	l.nodes[def.Name] = n
+	l.mu.Unlock()
+	for _, d := range []string{"run", "etc"} {
+		if err := os.MkdirAll(filepath.Join(l.dir, def.Name, d), 0o755); err != nil {
+			return err
+		}
+	}
+	h, err := l.startHolder(n)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	n.holder = h
+	l.mu.Unlock()
+	if err := l.state.addHolder(h); err != nil {
+		return err
+	}
+	if def.Kind == kindBridge {
+		return addBridge(n)
+	}
+	return nil
+}
+
+func (l *Lab) startHolder(n *node) (*holder, error) {
+	script := strings.ReplaceAll(holderScript, "PRIVATE", strings.Join(privateDirs, " "))
+	args := []string{
+		"--net=/run/netns/" + n.netns, "--",
+		"unshare", "--mount", "--uts", "--propagation", "private", "--",
+		"sh", "-c", script, "sh", filepath.Join(l.dir, n.def.Name), n.def.Name,
+	}
+	for _, b := range n.def.Binds {
+		mode := "rw"
+		if b.ReadOnly {
+			mode = "ro"
+		}
+		args = append(args, b.Source, b.Target, mode)
+	}
+	cmd := exec.Command("nsenter", args...)
+	cmd.Env = l.environ(n, nil)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	if err := l.forks.start(cmd); err != nil {
+		return nil, fmt.Errorf("start the node's namespaces: %w", err)
+	}
+	line, rerr := bufio.NewReader(stdout).ReadString('\n')
+	if strings.TrimSpace(line) != "ready" {
+		_ = stdin.Close()
+		werr := cmd.Wait()
+		return nil, fmt.Errorf("make the node's private mounts: %w: %s", errors.Join(werr, rerr), strings.TrimSpace(stderr.String()))
+	}
+	h := &holder{cmd: cmd, stdin: stdin, pid: cmd.Process.Pid}
+	if h.start, err = startTime(h.pid); err == nil {
+		h.mntns, err = os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", h.pid))
+	}
+	if err != nil {
+		return nil, errors.Join(err, h.end())
+	}
+	return h, nil
+}
+
+// end kills everything in the node's mount namespace, then the holder.
+func (h *holder) end() error {
+	if h.mntns != "" {
+		killInMountNamespace(h.mntns, h.pid)
+	}
+	_ = h.stdin.Close()
+	_ = h.cmd.Process.Kill()
+	_ = h.cmd.Wait() // killed: its status says nothing
+	return nil
+}
+
+// killInMountNamespace ends the processes whose mount namespace is mntns, other than except. Only
+// programs that the lab started, and their children, are in it.
+func killInMountNamespace(mntns string, except int) {
+	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); {
+		left := inMountNamespace(mntns, except)
+		if len(left) == 0 {
+			return
+		}
+		for _, pid := range left {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func inMountNamespace(mntns string, except int) []int {
+	var pids []int
+	for _, pid := range allPIDs() {
+		if pid == except || pid == os.Getpid() {
+			continue
+		}
+		if ns, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", pid)); err == nil && ns == mntns {
+			if !isZombie(pid) {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
+}
+
+// newNamespace makes a named network namespace with its loopback up.
+func newNamespace(name string) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	before, err := netns.Get()
+	if err != nil {
+		return fmt.Errorf("open the own network namespace: %w", err)
+	}
+	defer func() { _ = before.Close() }()
+	ns, err := netns.NewNamed(name)
+	if serr := netns.Set(before); serr != nil {
+		// The thread is in the wrong namespace: it must not serve other goroutines.
+		runtime.LockOSThread()
+		return fmt.Errorf("return to the own network namespace: %w", serr)
+	}
+	if err != nil {
+		return fmt.Errorf("make network namespace %s: %w", name, err)
+	}
+	defer func() { _ = ns.Close() }()
+	h, err := netlink.NewHandleAt(ns)
+	if err != nil {
+		return fmt.Errorf("netlink in %s: %w", name, err)
+	}
+	defer h.Close()
+	lo, err := h.LinkByName("lo")
+	if err == nil {
+		err = h.LinkSetUp(lo)
+	}
+	if err != nil {
+		return fmt.Errorf("set lo up in %s: %w", name, err)
+	}
+	return nil
+}
+
+// deleteNamespaces removes named network namespaces; one that does not exist is no error.
+func deleteNamespaces(names []string) error {
+	var errs []error
+	for _, name := range names {
+		if _, err := os.Lstat(filepath.Join("/run/netns", name)); errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err := netns.DeleteNamed(name); err != nil && !errors.Is(err, os.ErrNotExist) {
+			// A file that is no mount point is what an interrupted creation leaves.
+			if !errors.Is(err, syscall.EINVAL) {
+				errs = append(errs, fmt.Errorf("delete network namespace %s: %w", name, err))
+				continue
+			}
+			if err := os.Remove(filepath.Join("/run/netns", name)); err != nil {
+				errs = append(errs, fmt.Errorf("delete network namespace %s: %w", name, err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// environ is the environment of a node's programs.
+func (l *Lab) environ(n *node, more []string) []string {
+	env := []string{"PATH=" + searchPath, "HOME=/root", "LANG=C.UTF-8", "LAB_NODE=" + n.def.Name, "LAB_NAME=" + l.Name}
+	env = append(env, l.opt.Env...)
+	keys := make([]string, 0, len(n.def.Env))
+	for k := range n.def.Env {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	for _, k := range keys {
+		env = append(env, k+"="+n.def.Env[k])
+	}
+	return append(env, more...)
+}
+
+func (l *Lab) sysctls(ctx context.Context, def *Node) error {
+	keys := make([]string, 0, len(def.Sysctls))
+	for k := range def.Sysctls {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	for _, k := range keys {
+		if _, err := l.Exec(ctx, def.Name, "sysctl", "-qw", k+"="+def.Sysctls[k]); err != nil {
+			return fmt.Errorf("sysctls: %w", err)
+		}
+	}
+	return nil
+}
