@@ -1,0 +1,254 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	pncv1 "pncd/api/pnc/v1"
+	"pncd/pnc"
+)
+
+type capabilityService struct {
+	pncv1.UnimplementedCapabilityServiceServer
+	srv *Server
+}
+
+func (c capabilityService) table() (Table, error) {
+	if t := c.srv.backends.Table; t != nil {
+		return t, nil
+	}
+	return nil, Precondition(ReasonNotConfigured, "this node keeps no capability table")
+}
+
+func (c capabilityService) advertiser() (Advertiser, error) {
+	if a := c.srv.backends.Advertiser; a != nil {
+		return a, nil
+	}
+	return nil, Precondition(ReasonNotConfigured, "BGP is not configured: nothing can be advertised")
+}
+
+// ListCapabilities lists routes, or rejected capabilities.
+func (c capabilityService) ListCapabilities(ctx context.Context, req *pncv1.ListCapabilitiesRequest) (*pncv1.ListCapabilitiesResponse, error) {
+	if err := contextName("context", req.GetContext()); err != nil {
+		return nil, err
+	}
+	covered, err := optionalPrefix("prefix", req.GetPrefix())
+	if err != nil {
+		return nil, err
+	}
+	limit, err := rows("limit", req.GetLimit(), defaultRows)
+	if err != nil {
+		return nil, err
+	}
+	table, err := c.table()
+	if err != nil {
+		return nil, err
+	}
+	snap := table.Snapshot()
+	res := &pncv1.ListCapabilitiesResponse{Version: snap.Version()}
+	if req.GetRejected() {
+		res.Rejected, res.Truncated = rejected(table.Rejected(), req.GetContext(), covered, limit)
+		return res, nil
+	}
+	if !slices.Contains(snap.Contexts(), req.GetContext()) {
+		return nil, Invalid("context", "%q is not configured", req.GetContext())
+	}
+	f := pnc.Filter{Context: req.GetContext(), Prefix: covered, All: req.GetIncludeWithoutProxy()}
+	for r := range snap.Routes(f) {
+		if len(res.Routes) == limit {
+			res.Truncated = true
+			break
+		}
+		if len(res.Routes)%1024 == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		res.Routes = append(res.Routes, routeToMessage(snap, r))
+	}
+	if a := c.srv.backends.Advertiser; a != nil && req.GetContext() == "" {
+		for _, adv := range a.Advertisements() {
+			if p, err := netip.ParsePrefix(adv.GetPrefix()); covered.IsValid() && (err != nil || !p.Overlaps(covered)) {
+				continue
+			}
+			res.Advertisements = append(res.Advertisements, adv)
+		}
+	}
+	return res, nil
+}
+
+// rejected gives the newest events that match, oldest first.
+func rejected(events []pnc.Event, context string, covered netip.Prefix, limit int) (out []*pncv1.CapabilityEvent, truncated bool) {
+	for i := len(events) - 1; i >= 0; i-- {
+		e := &events[i]
+		if e.Route.Context != context || covered.IsValid() && !e.Route.Prefix.Overlaps(covered) {
+			continue
+		}
+		if len(out) == limit {
+			truncated = true
+			break
+		}
+		out = append(out, eventToMessage(e))
+	}
+	slices.Reverse(out)
+	return out, truncated
+}
+
+// WatchCapabilities streams changes.
+func (c capabilityService) WatchCapabilities(req *pncv1.WatchCapabilitiesRequest, stream grpc.ServerStreamingServer[pncv1.WatchCapabilitiesResponse]) error {
+	table, err := c.table()
+	if err != nil {
+		return err
+	}
+	open := func() (Stream[pnc.Event], error) {
+		return &tableFeed{table.Watch(c.srv.opts.WatchBuffer, req.GetIncludeHistory())}, nil
+	}
+	return watch(c.srv, stream.Context(), open, func(e pnc.Event, dropped uint64) (bool, error) {
+		return true, stream.Send(&pncv1.WatchCapabilitiesResponse{Event: eventToMessage(&e), Dropped: dropped})
+	})
+}
+
+// Resolve answers which proxy serves a sender.
+func (c capabilityService) Resolve(_ context.Context, req *pncv1.ResolveRequest) (*pncv1.ResolveResponse, error) {
+	if err := contextName("context", req.GetContext()); err != nil {
+		return nil, err
+	}
+	sender, err := address("sender", req.GetSender())
+	if err != nil {
+		return nil, err
+	}
+	table, err := c.table()
+	if err != nil {
+		return nil, err
+	}
+	snap := table.Snapshot()
+	r := snap.Resolve(req.GetContext(), sender, 0)
+	res := &pncv1.ResolveResponse{Reason: reasonToProto[r.Reason]}
+	if r.Reason == pnc.ReasonFound {
+		res.Proxy = addrText(r.Proxy)
+	}
+	var age time.Duration
+	if r.Route != nil {
+		res.Route = routeToMessage(snap, r.Route)
+		age = max(0, r.Route.Age(c.srv.opts.Now()))
+		res.Age = durationpb.New(age)
+	}
+	for _, other := range snap.Candidates(req.GetContext(), sender) {
+		if r.Route == nil || other.ID() != r.Route.ID() {
+			res.Candidates = append(res.Candidates, routeToMessage(snap, other))
+		}
+	}
+	res.Explanation = explain(req.GetContext(), sender, r, age)
+	return res, nil
+}
+
+// explain is one sentence about a resolution.
+func explain(context string, sender netip.Addr, r pnc.Resolution, age time.Duration) string {
+	where := ""
+	if context != "" {
+		where = fmt.Sprintf(" in context %s", context)
+	}
+	if r.Reason == pnc.ReasonContextUnknown {
+		return fmt.Sprintf("Context %s is not configured.", context)
+	}
+	if r.Route == nil {
+		return fmt.Sprintf("No route%s matches %s.", where, sender)
+	}
+	route := describe(r.Route, age)
+	switch r.Reason {
+	case pnc.ReasonFound:
+		stale := ""
+		if r.Route.Stale {
+			stale = ", kept through a graceful restart"
+		}
+		return fmt.Sprintf("Notifications about %s%s go to %s by %s%s.", sender, where, r.Proxy, route, stale)
+	case pnc.ReasonNoProxy:
+		if d := r.Route.Disregarded; d != pnc.DisregardNone {
+			return fmt.Sprintf("The longest match for %s%s is %s, whose capability is disregarded: %s.", sender, where, route, d)
+		}
+		return fmt.Sprintf("The longest match for %s%s is %s, which carries no Proxy Node Capability.", sender, where, route)
+	case pnc.ReasonDefaultRouteRefused:
+		return fmt.Sprintf("Only %s matches %s%s, and the configuration does not allow resolving through a default route.", route, sender, where)
+	case pnc.ReasonProxyUnreachable:
+		return fmt.Sprintf("The proxy %s for %s%s by %s has no route in the kernel.", r.Route.Proxy, sender, where, route)
+	case pnc.ReasonSelfProxy:
+		return fmt.Sprintf("The proxy %s for %s%s by %s is this node itself.", r.Route.Proxy, sender, where, route)
+	}
+	return fmt.Sprintf("No proxy for %s%s: %s.", sender, where, r.Reason)
+}
+
+func describe(r *pnc.Route, age time.Duration) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "the %s route %s", r.Source, r.Prefix)
+	if r.Peer != "" {
+		fmt.Fprintf(&b, " from %s", r.Peer)
+	}
+	if !r.ChangedAt.IsZero() {
+		fmt.Fprintf(&b, " (unchanged for %s)", age.Round(time.Second))
+	}
+	return b.String()
+}
+
+// Advertise originates the PNC for a prefix.
+func (c capabilityService) Advertise(ctx context.Context, req *pncv1.AdvertiseRequest) (*pncv1.AdvertiseResponse, error) {
+	var a Advertise
+	var err error
+	if a.Prefix, err = prefix("prefix", req.GetPrefix()); err != nil {
+		return nil, err
+	}
+	a.Mode = req.GetMode()
+	if a.Mode == pncv1.OriginationMode_ORIGINATION_MODE_UNSPECIFIED {
+		a.Mode = pncv1.OriginationMode_ORIGINATION_MODE_ORIGINATE
+	}
+	if err := enumKnown("mode", a.Mode); err != nil {
+		return nil, err
+	}
+	if a.Proxy, err = optionalAddress("proxy", req.GetProxy()); err != nil {
+		return nil, err
+	}
+	if a.Proxy.IsValid() {
+		if err := pnc.CheckProxy(a.Proxy); err != nil {
+			return nil, Invalid("proxy", "%v", err)
+		}
+	}
+	if a.NextHop, err = optionalAddress("next_hop", req.GetNextHop()); err != nil {
+		return nil, err
+	}
+	if a.NextHop.IsValid() && a.Mode != pncv1.OriginationMode_ORIGINATION_MODE_ORIGINATE {
+		return nil, Invalid("next_hop", "only mode originate takes one; the other modes keep the router's next hop")
+	}
+	adv, err := c.advertiser()
+	if err != nil {
+		return nil, err
+	}
+	if !c.srv.backends.Node.Enabled() {
+		return nil, Precondition(ReasonDisabled, "the mechanism is disabled: enable it first")
+	}
+	got, err := adv.Advertise(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	return &pncv1.AdvertiseResponse{Advertisement: got}, nil
+}
+
+// Withdraw takes back what Advertise originated. It also works while the mechanism is disabled, so that
+// a prefix does not come back when it is enabled.
+func (c capabilityService) Withdraw(ctx context.Context, req *pncv1.WithdrawRequest) (*pncv1.WithdrawResponse, error) {
+	p, err := prefix("prefix", req.GetPrefix())
+	if err != nil {
+		return nil, err
+	}
+	adv, err := c.advertiser()
+	if err != nil {
+		return nil, err
+	}
+	if err := adv.Withdraw(ctx, p); err != nil {
+		return nil, err
+	}
+	return &pncv1.WithdrawResponse{}, nil
+}
