@@ -1,0 +1,116 @@
+package tap
+
+import (
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+)
+
+// What the filter looks at. Offsets of IP fields are from the IP header.
+const (
+	etherTypeAt = 12
+	etherIPv4   = 0x0800
+	etherIPv6   = 0x86DD
+	etherVLAN   = 0x8100
+	etherQinQ   = 0x88A8
+	protoUDP    = 17
+	rocePort    = 4791 // IANA: rocev2
+	ipv6Len     = 40
+
+	fragmentBits = 0x3FFF // more-fragments flag and offset
+	ecnIPv4      = 0x03   // in octet 1, the TOS
+	ecnIPv6      = 0x30   // in octet 1, whose high four bits end the traffic class
+
+	// maxTags is how many VLAN tags may stand in the bytes: the outer one is metadata when the kernel took it
+	// off, and still in the bytes of some frames that leave.
+	maxTags = 2
+)
+
+// filter is the classic BPF programme of a tap: UDP to port 4791 over IPv4 (no fragment) or IPv6 (no
+// extension header), behind up to two VLAN tags in the bytes; with CEOnly only packets marked CE; for
+// Outgoing only frames that leave. It returns how many octets to keep.
+func filter(c Config) []bpf.Instruction {
+	var p []bpf.Instruction
+	if c.Direction == Outgoing {
+		p = append(p, bpf.LoadExtension{Num: bpf.ExtType})
+		p = append(p, must(bpf.JumpEqual, unix.PACKET_OUTGOING)...)
+	}
+	return append(p, frameFilter(c.CEOnly, uint32(c.SnapLen))...)
+}
+
+// frameFilter is the part of the filter that reads only the frame's bytes.
+func frameFilter(ceOnly bool, keep uint32) []bpf.Instruction {
+	var p []bpf.Instruction
+	for tags := uint32(0); ; tags++ {
+		at := etherTypeAt + 4*tags
+		p = append(p, bpf.LoadAbsolute{Off: at, Size: 2})
+		p = append(p, when(etherIPv4, ipv4Filter(at+2, ceOnly, keep))...)
+		p = append(p, when(etherIPv6, ipv6Filter(at+2, ceOnly, keep))...)
+		if tags == maxTags {
+			return append(p, bpf.RetConstant{Val: 0})
+		}
+		p = append(p,
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: etherVLAN, SkipTrue: 2},
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: etherQinQ, SkipTrue: 1},
+			bpf.RetConstant{Val: 0})
+	}
+}
+
+// ipv4Filter ends the programme for an IPv4 header at ip.
+func ipv4Filter(ip uint32, ceOnly bool, keep uint32) []bpf.Instruction {
+	var p []bpf.Instruction
+	p = append(p, bpf.LoadAbsolute{Off: ip + 6, Size: 2})
+	p = append(p, must(bpf.JumpBitsNotSet, fragmentBits)...)
+	p = append(p, bpf.LoadAbsolute{Off: ip + 9, Size: 1})
+	p = append(p, must(bpf.JumpEqual, protoUDP)...)
+	p = append(p, bpf.LoadMemShift{Off: ip}, bpf.LoadIndirect{Off: ip + 2, Size: 2})
+	p = append(p, must(bpf.JumpEqual, rocePort)...)
+	if ceOnly {
+		p = append(p, ceFilter(ip, ecnIPv4)...)
+	}
+	return append(p, bpf.RetConstant{Val: keep})
+}
+
+// ipv6Filter ends the programme for an IPv6 header at ip.
+func ipv6Filter(ip uint32, ceOnly bool, keep uint32) []bpf.Instruction {
+	var p []bpf.Instruction
+	p = append(p, bpf.LoadAbsolute{Off: ip + 6, Size: 1})
+	p = append(p, must(bpf.JumpEqual, protoUDP)...)
+	p = append(p, bpf.LoadAbsolute{Off: ip + ipv6Len + 2, Size: 2})
+	p = append(p, must(bpf.JumpEqual, rocePort)...)
+	if ceOnly {
+		p = append(p, ceFilter(ip, ecnIPv6)...)
+	}
+	return append(p, bpf.RetConstant{Val: keep})
+}
+
+// ceFilter goes on only when both ECN bits are set (RFC 3168 section 5).
+func ceFilter(ip, bits uint32) []bpf.Instruction {
+	p := []bpf.Instruction{
+		bpf.LoadAbsolute{Off: ip + 1, Size: 1},
+		bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: bits},
+	}
+	return append(p, must(bpf.JumpEqual, bits)...)
+}
+
+// must refuses the frame unless the accumulator satisfies the condition.
+func must(cond bpf.JumpTest, val uint32) []bpf.Instruction {
+	return []bpf.Instruction{bpf.JumpIf{Cond: cond, Val: val, SkipTrue: 1}, bpf.RetConstant{Val: 0}}
+}
+
+// when runs body, which ends the programme, if the accumulator equals val.
+func when(val uint32, body []bpf.Instruction) []bpf.Instruction {
+	return append([]bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpEqual, Val: val, SkipFalse: uint8(len(body))}}, body...)
+}
+
+// assemble returns the filter in the kernel's form.
+func assemble(c Config) ([]unix.SockFilter, error) {
+	raw, err := bpf.Assemble(filter(c))
+	if err != nil {
+		return nil, err
+	}
+	out := make([]unix.SockFilter, len(raw))
+	for i, r := range raw {
+		out[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
+	}
+	return out, nil
+}
