@@ -1,0 +1,60 @@
+package pnc
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// ranking orders the sources: the lower, the better.
+type ranking [sourceCount]uint8
+
+func newRanking(preference []Source) ranking {
+	var r ranking
+	place := uint8(0)
+	for _, s := range append(slices.Clone(preference), Sources()...) {
+		if s.Valid() && r[s] == 0 {
+			place++
+			r[s] = place
+		}
+	}
+	return r
+}
+
+// compare orders the routes of one prefix, best first; it is a total order over route identities.
+func (rk *ranking) compare(a, b *Route) int {
+	if c := rk.compareMerit(a, b); c != 0 {
+		return c
+	}
+	return cmp.Or(
+		a.Proxy.Compare(b.Proxy), // an IPv4 address is lower than any IPv6 address
+		strings.Compare(a.Peer, b.Peer),
+		cmp.Compare(a.PathID, b.PathID),
+	)
+}
+
+// compareMerit is compare without the tie rules: routes that it calls the same are equal proxies,
+// which share flows.
+func (rk *ranking) compareMerit(a, b *Route) int {
+	if c := falseFirst(!a.Believed(), !b.Believed()); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(rk[a.Source], rk[b.Source]); c != 0 {
+		return c
+	}
+	if a.Source == SourceBGP {
+		return falseFirst(!a.Best, !b.Best)
+	}
+	return cmp.Compare(a.Metric, b.Metric)
+}
+
+func falseFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	default:
+		return -1
+	}
+}
