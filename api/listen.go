@@ -44,7 +44,7 @@ type ListenConfig struct {
 func (c ListenConfig) Listen(ctx context.Context) (net.Listener, error) {
 	network, address, err := SplitAddress(c.Address)
 	if err != nil {
-		return nil, fmt.Errorf("api.address: %w", err)
+		return nil, fmt.Errorf("api.listen: %w", err)
 	}
 	if network == "unix" {
 		if c.TLS != nil {
@@ -99,13 +99,13 @@ func (c ListenConfig) listenTCP(ctx context.Context, address string) (net.Listen
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("api.address %s: %w: stop what holds the port ('ss -ltnp' shows it) or choose another one: %w", address, ErrAddressTaken, err)
+		return nil, fmt.Errorf("api.listen %s: %w: stop what holds the port ('ss -ltnp' shows it) or choose another one: %w", address, ErrAddressTaken, err)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return nil, fmt.Errorf("api.address %s: no interface of this node has that address: %w", address, err)
+		return nil, fmt.Errorf("api.listen %s: no interface of this node has that address: %w", address, err)
 	case errors.Is(err, fs.ErrPermission):
-		return nil, fmt.Errorf("api.address %s: a port under 1024 needs CAP_NET_BIND_SERVICE; choose a higher one: %w", address, err)
+		return nil, fmt.Errorf("api.listen %s: a port under 1024 needs CAP_NET_BIND_SERVICE; choose a higher one: %w", address, err)
 	case err != nil:
-		return nil, fmt.Errorf("api.address %s: %w", address, err)
+		return nil, fmt.Errorf("api.listen %s: %w", address, err)
 	}
 	return tls.NewListener(l, tc), nil
 }
@@ -157,15 +157,15 @@ func (c ListenConfig) listenUnix(ctx context.Context, path string) (net.Listener
 func unixError(path string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("api.address: the directory %s does not exist: create it, or set RuntimeDirectory=pncd in the systemd unit: %w", filepath.Dir(path), err)
+		return fmt.Errorf("api.listen: the directory %s does not exist: create it, or set RuntimeDirectory=pncd in the systemd unit: %w", filepath.Dir(path), err)
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("api.address: no permission to create %s: run pncd as the owner of %s, or choose another path: %w", path, filepath.Dir(path), err)
+		return fmt.Errorf("api.listen: no permission to create %s: run pncd as the owner of %s, or choose another path: %w", path, filepath.Dir(path), err)
 	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("api.address %s: %w: another pncd came first: %w", path, ErrAddressTaken, err)
+		return fmt.Errorf("api.listen %s: %w: another pncd came first: %w", path, ErrAddressTaken, err)
 	case errors.Is(err, syscall.EINVAL):
-		return fmt.Errorf("api.address: the path %s is longer than a unix socket's may be (107 octets): %w", path, err)
+		return fmt.Errorf("api.listen: the path %s is longer than a unix socket's may be (107 octets): %w", path, err)
 	}
-	return fmt.Errorf("api.address %s: %w", path, err)
+	return fmt.Errorf("api.listen %s: %w", path, err)
 }
 
 // staleTimeout is how long the owner of an existing socket may take to accept.
@@ -179,22 +179,22 @@ func removeStale(ctx context.Context, path string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		return fmt.Errorf("api.address %s: %w", path, err)
+		return fmt.Errorf("api.listen %s: %w", path, err)
 	case st.Mode().Type() != fs.ModeSocket:
-		return fmt.Errorf("api.address %s: %w: there is something that is not a socket; move it away or choose another path", path, ErrAddressTaken)
+		return fmt.Errorf("api.listen %s: %w: there is something that is not a socket; move it away or choose another path", path, ErrAddressTaken)
 	}
 	ctx, cancel := context.WithTimeout(ctx, staleTimeout)
 	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
 	if err == nil {
 		_ = conn.Close()
-		return fmt.Errorf("api.address %s: %w: a pncd is running and answers there; stop it, or give this one another address", path, ErrAddressTaken)
+		return fmt.Errorf("api.listen %s: %w: a pncd is running and answers there; stop it, or give this one another address", path, ErrAddressTaken)
 	}
 	if !errors.Is(err, syscall.ECONNREFUSED) {
-		return fmt.Errorf("api.address %s: %w: cannot tell whether somebody listens: %w", path, ErrAddressTaken, err)
+		return fmt.Errorf("api.listen %s: %w: cannot tell whether somebody listens: %w", path, ErrAddressTaken, err)
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("api.address: remove the stale socket %s: %w", path, err)
+		return fmt.Errorf("api.listen: remove the stale socket %s: %w", path, err)
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ type TLSConfig struct {
 // server reads the files once, so that a mistake shows at the start.
 func (c *TLSConfig) server() (*tls.Config, error) {
 	if c.CertFile == "" || c.KeyFile == "" {
-		return nil, errors.New("api.tls: cert_file and key_file are required")
+		return nil, errors.New("api.tls: cert and key are required")
 	}
 	good, err := c.load()
 	if err != nil {
@@ -43,7 +43,7 @@ func (c *TLSConfig) server() (*tls.Config, error) {
 func (c *TLSConfig) load() (*tls.Config, error) {
 	cert, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
 	if err != nil {
-		return nil, fmt.Errorf("api.tls: certificate %s with key %s: %w", c.CertFile, c.KeyFile, err)
+		return nil, fmt.Errorf("api.tls: cert %s with key %s: %w", c.CertFile, c.KeyFile, err)
 	}
 	tc := &tls.Config{
 		MinVersion:   tls.VersionTLS12,
@@ -55,11 +55,11 @@ func (c *TLSConfig) load() (*tls.Config, error) {
 	}
 	pem, err := os.ReadFile(c.ClientCAFile)
 	if err != nil {
-		return nil, fmt.Errorf("api.tls.client_ca_file: %w", err)
+		return nil, fmt.Errorf("api.tls.client_ca: %w", err)
 	}
 	tc.ClientCAs = x509.NewCertPool()
 	if !tc.ClientCAs.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("api.tls.client_ca_file: %s holds no PEM certificate", c.ClientCAFile)
+		return nil, fmt.Errorf("api.tls.client_ca: %s holds no PEM certificate", c.ClientCAFile)
 	}
 	tc.ClientAuth = tls.RequireAndVerifyClientCert
 	return tc, nil

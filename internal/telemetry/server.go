@@ -25,8 +25,8 @@ type Config struct {
 	// Address is host:port. The host must be a loopback address or localhost: metrics and profiles tell
 	// much about a node and have no login.
 	Address string
-	// AllowNonLoopback lets Address be any address.
-	AllowNonLoopback bool
+	// AllowRemote lets Address be any address.
+	AllowRemote bool
 	// DisableProfiles leaves /debug/pprof/ out.
 	DisableProfiles bool
 }
@@ -51,7 +51,7 @@ type Server struct {
 // Listen opens the address of cfg. Errors: ErrNotLoopback, or the system's with what to do about it.
 func Listen(cfg Config, source Source, ready Readiness, log logrus.FieldLogger) (*Server, error) {
 	if err := checkAddress(cfg); err != nil {
-		return nil, fmt.Errorf("telemetry.address %q: %w", cfg.Address, err)
+		return nil, fmt.Errorf("telemetry.listen %q: %w", cfg.Address, err)
 	}
 	handler, err := Handler(cfg, source, ready, log)
 	if err != nil {
@@ -59,7 +59,7 @@ func Listen(cfg Config, source Source, ready Readiness, log logrus.FieldLogger) 
 	}
 	l, err := net.Listen("tcp", cfg.Address)
 	if err != nil {
-		return nil, fmt.Errorf("telemetry.address %q: %w (choose another port, or stop what holds it: 'ss -ltnp' shows it)", cfg.Address, err)
+		return nil, fmt.Errorf("telemetry.listen %q: %w (choose another port, or stop what holds it: 'ss -ltnp' shows it)", cfg.Address, err)
 	}
 	return &Server{
 		log:      log,
@@ -157,13 +157,13 @@ func checkAddress(cfg Config) error {
 	if err != nil {
 		return fmt.Errorf("want host:port: %w", err)
 	}
-	if cfg.AllowNonLoopback || host == "localhost" {
+	if cfg.AllowRemote || host == "localhost" {
 		return nil
 	}
 	if ip, err := netip.ParseAddr(host); err == nil && ip.Unmap().IsLoopback() {
 		return nil
 	}
-	return fmt.Errorf("%w: metrics and profiles have no login; use 127.0.0.1 or [::1], or allow it with telemetry.allow_non_loopback", ErrNotLoopback)
+	return fmt.Errorf("%w: metrics and profiles have no login; use 127.0.0.1 or [::1], or allow it with telemetry.allow_remote", ErrNotLoopback)
 }
 
 // promLog gives the metrics handler's errors to the daemon's log.

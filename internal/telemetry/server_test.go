@@ -43,7 +43,7 @@ func TestAddressMustBeLoopbackUnlessAllowed(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.address, func(t *testing.T) {
-			err := checkAddress(Config{Address: tt.address, AllowNonLoopback: tt.allow})
+			err := checkAddress(Config{Address: tt.address, AllowRemote: tt.allow})
 			switch {
 			case tt.want == "" && err != nil:
 				t.Errorf("checkAddress() = %v, want none", err)
