@@ -51,6 +51,7 @@ if id frr >/dev/null 2>&1; then chown frr:frr /run/frr; fi
 for d in ` + "PRIVATE" + `; do
   mkdir -p "$d"; mount -t tmpfs -o mode=755 etc "$d"
 done
+echo service integrated-vtysh-config >/etc/frr/vtysh.conf
 while [ $# -ge 3 ]; do
   src=$1 dst=$2 opt=$3; shift 3
   if [ ! -e "$src" ]; then echo "bind source $src does not exist" >&2; exit 1; fi
@@ -80,7 +81,9 @@ func (l *Lab) addNode(def *Node) error {
 	l.nodes[def.Name] = n
 	l.mu.Unlock()
 	for _, d := range []string{"run", "etc"} {
-		if err := os.MkdirAll(filepath.Join(l.dir, def.Name, d), 0o755); err != nil {
+		// An earlier lab in the same folder may have left sockets and pid files.
+		path := filepath.Join(l.dir, def.Name, d)
+		if err := errors.Join(os.RemoveAll(path), os.MkdirAll(path, 0o755)); err != nil {
 			return err
 		}
 	}

@@ -16,7 +16,7 @@ type program struct {
 	entry []string
 	// args are used when the node has no cmd.
 	args []string
-	// frr starts FRR's daemons instead: zebra first, then those that /etc/frr/daemons names.
+	// frr starts FRR's daemons instead: zebra and staticd first, then those that /etc/frr/daemons names.
 	frr bool
 	// pkg is the Debian package that brings it.
 	pkg string

@@ -3,8 +3,10 @@ package lab
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -52,7 +54,7 @@ func (l *Lab) startOwn(ctx context.Context, def *Node, pr Proc) error {
 }
 
 // startFRR starts FRR's daemons one by one in the foreground, as its own image does in the
-// background: zebra, then those that /etc/frr/daemons switches on (bgpd alone when the node has no
+// background: zebra and staticd, then those that /etc/frr/daemons switches on (bgpd alone when the node has no
 // such file), then applies /etc/frr/frr.conf through vtysh.
 func (l *Lab) startFRR(ctx context.Context, def *Node) error {
 	daemons, err := l.frrDaemons(def)
@@ -74,8 +76,11 @@ func (l *Lab) startFRR(ctx context.Context, def *Node) error {
 		socket := filepath.Join(l.RunDir(def.Name), "frr", d+".vty")
 		wait, cancel := context.WithTimeout(ctx, 20*time.Second)
 		err = l.WaitFor(wait, func(context.Context) error {
-			_, err := os.Stat(socket)
-			return err
+			c, err := net.Dial("unix", socket)
+			if err != nil {
+				return err
+			}
+			return c.Close()
 		})
 		cancel()
 		if err != nil {
@@ -95,7 +100,7 @@ func (l *Lab) startFRR(ctx context.Context, def *Node) error {
 
 // frrDaemons reads the switches of /etc/frr/daemons (bgpd=yes).
 func (l *Lab) frrDaemons(def *Node) ([]string, error) {
-	names := []string{"zebra"}
+	names := []string{"zebra", "staticd"}
 	var text string
 	for _, b := range def.Binds {
 		path := ""
@@ -122,7 +127,7 @@ func (l *Lab) frrDaemons(def *Node) ([]string, error) {
 	}
 	for _, line := range strings.Split(text, "\n") {
 		name, on, ok := strings.Cut(strings.TrimSpace(line), "=")
-		if ok && on == "yes" && strings.HasSuffix(name, "d") && !strings.ContainsAny(name, " \"") {
+		if ok && on == "yes" && strings.HasSuffix(name, "d") && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
