@@ -141,20 +141,13 @@ func (r *Ring) IfIndex() int { return r.ifIndex }
 // (ErrInterfaceGone). While the interface is down Run waits. After ErrClosed or ErrInterfaceGone there is
 // nothing more to read; ErrRunning means that another Run is reading. fn must not call Close.
 func (r *Ring) Run(ctx context.Context, fn func(*Frame)) error {
-	if !r.running.TryLock() {
-		return fmt.Errorf("tap: %s: %w", r.name, ErrRunning)
+	if err := r.acquire(); err != nil {
+		return err
 	}
 	defer r.running.Unlock()
-	if r.isClosed() {
-		return fmt.Errorf("tap: %s: %w", r.name, ErrClosed)
-	}
-	drainWake(r.wake)
 	defer signalOnEnd(ctx, r.wake)()
 	f := Frame{IfIndex: r.ifIndex}
-	for n := 0; ; n++ {
-		if ctx.Err() != nil {
-			return nil
-		}
+	for ctx.Err() == nil {
 		if r.isClosing() {
 			return fmt.Errorf("tap: %s: %w", r.name, ErrClosed)
 		}
@@ -167,10 +160,24 @@ func (r *Ring) Run(ctx context.Context, fn func(*Frame)) error {
 		}
 		b.frames(&f, fn)
 		r.done(b)
-		if n&0xFFFF == 0xFFFF {
-			r.Stats() // the kernel's counters are 32 bits wide: take them in before they wrap
-		}
 	}
+	return nil
+}
+
+// acquire makes the caller the ring's one reader; r.running is then held.
+func (r *Ring) acquire() error {
+	locked := r.running.TryLock()
+	switch {
+	case r.isClosing():
+		if locked {
+			r.running.Unlock()
+		}
+		return fmt.Errorf("tap: %s: %w", r.name, ErrClosed)
+	case !locked:
+		return fmt.Errorf("tap: %s: %w", r.name, ErrRunning)
+	}
+	drainWake(r.wake) // what an earlier Run left
+	return nil
 }
 
 // ready returns the next block when the kernel has closed it.
@@ -184,6 +191,7 @@ func (r *Ring) done(b block) {
 	b.open()
 	if r.next++; r.next == len(r.blocks) {
 		r.next = 0
+		r.Stats() // the kernel's counters are 32 bits wide: take them in before they wrap
 	}
 }
 
@@ -267,12 +275,6 @@ func (r *Ring) release() {
 		_ = unix.Close(r.wake)
 	}
 	_ = unix.Close(r.fd)
-}
-
-func (r *Ring) isClosed() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.closed
 }
 
 func (r *Ring) isClosing() bool {
