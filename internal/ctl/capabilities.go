@@ -1,0 +1,231 @@
+package ctl
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	pncv1 "pncd/api/pnc/v1"
+)
+
+func (a *app) capabilitiesCommand() *cobra.Command {
+	var req pncv1.ListCapabilitiesRequest
+	cmd := &cobra.Command{
+		Use:   "capabilities",
+		Short: "Show which proxy serves which sender prefix, as routing tells it",
+		Args:  cobra.NoArgs,
+		RunE: a.run(func(ctx context.Context, _ []string) error {
+			if _, err := parsePrefix("--prefix", req.Prefix); err != nil {
+				return err
+			}
+			res, err := ask(ctx, a, pncv1.NewCapabilityServiceClient, pncv1.CapabilityServiceClient.ListCapabilities, &req)
+			if err != nil {
+				return err
+			}
+			if err := a.show(res, func(w io.Writer) error {
+				if req.Rejected {
+					return a.rejectedTable(w, res.GetRejected())
+				}
+				return a.capabilityTables(w, res)
+			}); err != nil {
+				return err
+			}
+			a.truncated(res.GetTruncated())
+			return nil
+		}),
+	}
+	f := cmd.Flags()
+	f.StringVar(&req.Context, "context", "", "the context (VPN); the default one when left out")
+	f.StringVar(&req.Prefix, "prefix", "", "only routes that cover or are covered by this prefix")
+	f.BoolVar(&req.IncludeWithoutProxy, "all", false, "routes without a proxy too")
+	f.BoolVar(&req.Rejected, "rejected", false, "the history of capabilities that were not believed, and why")
+	f.Uint32Var(&req.Limit, "limit", 0, "at most this many rows (default 10000)")
+	cmd.MarkFlagsMutuallyExclusive("all", "rejected")
+	return cmd
+}
+
+// truncated says on the error output that a listing goes on.
+func (a *app) truncated(more bool) {
+	if more {
+		fmt.Fprintln(a.env.Stderr, "pncctl: more rows match than the limit; narrow the search or raise --limit")
+	}
+}
+
+func (a *app) capabilityTables(w io.Writer, res *pncv1.ListCapabilitiesResponse) error {
+	if err := a.routeTable(w, res.GetRoutes()); err != nil {
+		return err
+	}
+	if len(res.GetAdvertisements()) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w, "\nOriginated by this node:")
+	return advertisementTable(w, res.GetAdvertisements())
+}
+
+func (a *app) routeTable(w io.Writer, routes []*pncv1.CapabilityRoute) error {
+	g := newGrid(w, "PREFIX", "SOURCE", "PROXY", "REACHABLE", "NEXT-HOP", "PEER", "ORIGINATOR", "AGE", "FLAGS")
+	for _, r := range routes {
+		reachable := ""
+		if r.GetProxy() != "" {
+			reachable = yesNo(r.GetProxyReachable())
+		}
+		g.row(r.GetPrefix(), enum(r.GetSource()), r.GetProxy(), reachable, r.GetNextHop(), r.GetPeer(), r.GetOriginator(), a.age(r.GetChangedAt()), routeFlags(r))
+	}
+	return g.flush()
+}
+
+// routeFlags lists what is special about a route in a few words.
+func routeFlags(r *pncv1.CapabilityRoute) string {
+	flags := ""
+	add := func(on bool, word string) {
+		if on {
+			flags += "," + word
+		}
+	}
+	add(r.GetBest(), "best")
+	add(r.GetStale(), "stale")
+	add(r.GetPartial(), "partial")
+	add(r.GetDisregarded() != 0, enum(r.GetDisregarded()))
+	if flags == "" {
+		return ""
+	}
+	return flags[1:]
+}
+
+func (a *app) rejectedTable(w io.Writer, events []*pncv1.CapabilityEvent) error {
+	g := newGrid(w, "TIME", "PREFIX", "PEER", "PROXY", "NEXT-HOP", "REASON", "DETAIL")
+	for _, e := range events {
+		r := e.GetRoute()
+		g.row(clock(e.GetAt()), r.GetPrefix(), r.GetPeer(), r.GetProxy(), r.GetNextHop(), enum(e.GetReason()), e.GetDetail())
+	}
+	return g.flush()
+}
+
+func advertisementTable(w io.Writer, list []*pncv1.Advertisement) error {
+	g := newGrid(w, "PREFIX", "MODE", "PROXY", "NEXT-HOP", "ACTIVE", "FROM", "REASON")
+	for _, ad := range list {
+		from := "api"
+		if ad.GetConfigured() {
+			from = "config"
+		}
+		g.row(ad.GetPrefix(), enum(ad.GetMode()), ad.GetProxy(), ad.GetNextHop(), yesNo(ad.GetActive()), from, ad.GetInactiveReason())
+	}
+	return g.flush()
+}
+
+func (a *app) resolveCommand() *cobra.Command {
+	var req pncv1.ResolveRequest
+	cmd := &cobra.Command{
+		Use:   "resolve SENDER",
+		Short: "Show which proxy a notification about a sender would go to, or why none",
+		Long:  "Show which proxy a notification about a sender would go to, or why none.\n\nExit status 1 when there is no proxy.",
+		Args:  cobra.ExactArgs(1),
+		RunE: a.run(func(ctx context.Context, args []string) error {
+			var err error
+			if req.Sender, err = parseAddr("SENDER", args[0]); err != nil {
+				return err
+			}
+			res, err := ask(ctx, a, pncv1.NewCapabilityServiceClient, pncv1.CapabilityServiceClient.Resolve, &req)
+			if err != nil {
+				return err
+			}
+			if err := a.show(res, func(w io.Writer) error { return a.resolveTable(w, req.Sender, res) }); err != nil {
+				return err
+			}
+			if res.GetReason() != pncv1.ResolveReason_RESOLVE_REASON_FOUND {
+				return errNegative
+			}
+			return nil
+		}),
+	}
+	cmd.Flags().StringVar(&req.Context, "context", "", "the context (VPN); the default one when left out")
+	return cmd
+}
+
+func (a *app) resolveTable(w io.Writer, sender string, res *pncv1.ResolveResponse) error {
+	proxy := res.GetProxy()
+	if proxy == "" {
+		proxy = "none"
+	}
+	if err := block(w,
+		[2]string{"Sender", sender},
+		[2]string{"Proxy", proxy},
+		[2]string{"Reason", enum(res.GetReason())},
+		[2]string{"Explanation", res.GetExplanation()},
+	); err != nil {
+		return err
+	}
+	if r := res.GetRoute(); r != nil {
+		fmt.Fprintln(w, "\nRoute:")
+		if err := a.routeTable(w, []*pncv1.CapabilityRoute{r}); err != nil {
+			return err
+		}
+	}
+	if len(res.GetCandidates()) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w, "\nOther routes of this prefix:")
+	return a.routeTable(w, res.GetCandidates())
+}
+
+func (a *app) advertiseCommand() *cobra.Command {
+	var mode string
+	var req pncv1.AdvertiseRequest
+	cmd := &cobra.Command{
+		Use:   "advertise PREFIX",
+		Short: "Originate the Proxy Node Capability for a sender prefix, until the next start",
+		Args:  cobra.ExactArgs(1),
+		RunE: a.run(func(ctx context.Context, args []string) error {
+			var err error
+			if req.Prefix, err = parsePrefix("PREFIX", args[0]); err != nil {
+				return err
+			}
+			if req.Mode, err = parseEnum[pncv1.OriginationMode]("--mode", mode); err != nil {
+				return err
+			}
+			if req.Proxy, err = parseAddr("--proxy", req.Proxy); err != nil {
+				return err
+			}
+			if req.NextHop, err = parseAddr("--next-hop", req.NextHop); err != nil {
+				return err
+			}
+			res, err := ask(ctx, a, pncv1.NewCapabilityServiceClient, pncv1.CapabilityServiceClient.Advertise, &req)
+			if err != nil {
+				return err
+			}
+			return a.show(res, func(w io.Writer) error {
+				return advertisementTable(w, []*pncv1.Advertisement{res.GetAdvertisement()})
+			})
+		}),
+	}
+	f := cmd.Flags()
+	f.StringVar(&mode, "mode", "originate", "originate, inline or path")
+	f.StringVar(&req.Proxy, "proxy", "", "the proxy's address (default the configured one)")
+	f.StringVar(&req.NextHop, "next-hop", "", "the next hop, with mode originate (default the configured one)")
+	_ = cmd.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(enumNames(pncv1.OriginationMode(0)), cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (a *app) withdrawCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "withdraw PREFIX",
+		Short: "Withdraw what 'advertise' originated",
+		Args:  cobra.ExactArgs(1),
+		RunE: a.run(func(ctx context.Context, args []string) error {
+			p, err := parsePrefix("PREFIX", args[0])
+			if err != nil {
+				return err
+			}
+			res, err := ask(ctx, a, pncv1.NewCapabilityServiceClient, pncv1.CapabilityServiceClient.Withdraw, &pncv1.WithdrawRequest{Prefix: p})
+			if err != nil {
+				return err
+			}
+			return a.show(res, func(w io.Writer) error {
+				_, err := fmt.Fprintln(w, p+" withdrawn")
+				return err
+			})
+		}),
+	}
+}
