@@ -108,7 +108,7 @@ func Parse(b []byte) (Notification, error) {
 		n.Src = netip.AddrFrom16([16]byte(b[l.src:]))
 		n.Dst = netip.AddrFrom16([16]byte(b[l.dst:]))
 	default:
-		return Notification{}, lengthError(len(b))
+		return Notification{}, CheckLength(len(b))
 	}
 	n.SrcPort = binary.BigEndian.Uint16(b[l.srcPort:])
 	n.DstPort = binary.BigEndian.Uint16(b[l.dstPort:])
@@ -117,9 +117,13 @@ func Parse(b []byte) (Notification, error) {
 	return n, nil
 }
 
-// lengthError is the error for a payload of n octets that is not of format 1.
-func lengthError(n int) error {
-	if FormatOf(n) == Format2 {
+// CheckLength gives the error that Parse gives for a payload of n octets; nil for format 1. It serves
+// whoever does not hold the whole payload.
+func CheckLength(n int) error {
+	switch FormatOf(n) {
+	case Format1:
+		return nil
+	case Format2:
 		return fmt.Errorf("%w: %d octets", ErrFormat2, n)
 	}
 	return fmt.Errorf("%w: %d octets; format 1 has %d (IPv4) or %d (IPv6), format 2 has %d or %d",

@@ -56,6 +56,9 @@ func TestFormat1VectorsHoldTheOrderOfTheFields(t *testing.T) {
 func TestLengthAloneTellsFormatAndFamily(t *testing.T) {
 	for n := 0; n <= 64; n++ {
 		_, err := Parse(make([]byte, n))
+		if check := CheckLength(n); (check == nil) != (err == nil) || check != nil && check.Error() != err.Error() {
+			t.Errorf("%d octets: CheckLength gives %v, Parse %v", n, check, err)
+		}
 		switch n {
 		case 16, 40:
 			if err != nil || FormatOf(n) != Format1 {
