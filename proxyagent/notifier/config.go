@@ -1,0 +1,101 @@
+package notifier
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"pncd/proxyagent/internal/pace"
+	"pncd/proxyagent/message"
+)
+
+// Defaults of Config.
+const (
+	DefaultDSCP           = 48  // CS6, network control (RFC 4594 section 3.1)
+	DefaultTTL            = 255 // what lets a proxy require a minimum (RFC 5082)
+	DefaultPaceWindow     = pace.DefaultWindow
+	DefaultPerFlowSecond  = pace.DefaultPerSecond
+	DefaultTotalPerSecond = 50_000
+	DefaultTotalBurst     = 1_000
+	DefaultMaxFlows       = pace.DefaultMaxKeys
+	DefaultMaxProxies     = 4096
+
+	// BestEffort is Config.DSCP for DSCP 0.
+	BestEffort = -1
+)
+
+// Config configures a Notifier. Where it says so, zero means the default.
+type Config struct {
+	// SourceIPv4 and SourceIPv6 are this node's addresses that notifications come from, by the family
+	// of the proxy's address. Without one, notifications of that family end in send-error.
+	SourceIPv4, SourceIPv6 netip.Addr
+
+	Port uint16 // UDP destination port at the proxy; zero means message.PortFormat1
+	DSCP int    // of the outer header, 1 to 63 or BestEffort; zero means DefaultDSCP
+	TTL  uint8  // TTL or hop limit of the outer header; zero means DefaultTTL
+
+	SampleN          int           // notify one event in so many of each flow; zero and one mean all
+	PaceWindow       time.Duration // at most one notification for a flow in it; zero means DefaultPaceWindow
+	PerFlowPerSecond int           // at most so many for a flow in a second; zero means DefaultPerFlowSecond
+	TotalPerSecond   int           // of the node; zero means DefaultTotalPerSecond
+	TotalBurst       int           // of the node at once; zero means DefaultTotalBurst
+	// MaxFlows bounds the flows that pacing remembers, and with it the memory (about 250 octets each);
+	// the least recently seen makes room. Zero means DefaultMaxFlows. It can't be changed later.
+	MaxFlows int
+}
+
+func (c Config) withDefaults() Config {
+	setDefault(&c.Port, message.PortFormat1)
+	setDefault(&c.DSCP, DefaultDSCP)
+	setDefault(&c.TTL, DefaultTTL)
+	setDefault(&c.SampleN, 1)
+	setDefault(&c.PaceWindow, DefaultPaceWindow)
+	setDefault(&c.PerFlowPerSecond, DefaultPerFlowSecond)
+	setDefault(&c.TotalPerSecond, DefaultTotalPerSecond)
+	setDefault(&c.TotalBurst, DefaultTotalBurst)
+	setDefault(&c.MaxFlows, DefaultMaxFlows)
+	return c
+}
+
+func setDefault[T comparable](v *T, d T) {
+	if *v == *new(T) {
+		*v = d
+	}
+}
+
+// Validate says which field is out of range.
+func (c Config) Validate() error {
+	if a := c.SourceIPv4; a.IsValid() && (!a.Is4() || a.IsUnspecified() || a.IsMulticast()) {
+		return fmt.Errorf("notifier: SourceIPv4 %s: must be an IPv4 unicast address", a)
+	}
+	if a := c.SourceIPv6; a.IsValid() && (!a.Is6() || a.Is4In6() || a.Zone() != "" || a.IsUnspecified() || a.IsMulticast()) {
+		return fmt.Errorf("notifier: SourceIPv6 %s: must be an IPv6 unicast address without zone", a)
+	}
+	if c.DSCP < BestEffort || c.DSCP > 63 {
+		return fmt.Errorf("notifier: DSCP %d: must be 0 to 63", c.DSCP)
+	}
+	for _, f := range []struct {
+		name  string
+		value int64
+	}{
+		{"SampleN", int64(c.SampleN)},
+		{"PaceWindow", int64(c.PaceWindow)},
+		{"PerFlowPerSecond", int64(c.PerFlowPerSecond)},
+		{"TotalPerSecond", int64(c.TotalPerSecond)},
+		{"TotalBurst", int64(c.TotalBurst)},
+		{"MaxFlows", int64(c.MaxFlows)},
+	} {
+		if f.value < 0 {
+			return fmt.Errorf("notifier: %s %d: must not be negative", f.name, f.value)
+		}
+	}
+	return nil
+}
+
+// trafficClass is the outer TOS or traffic class, ECN bits zero (RFC 8085 section 3.1.7).
+func (c *Config) trafficClass() uint8 {
+	if c.DSCP == BestEffort {
+		return 0
+	}
+	return uint8(c.DSCP) << 2
+}
