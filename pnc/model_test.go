@@ -257,9 +257,9 @@ func (f frozen) ask() (answers []string) {
 }
 
 func TestResolveAgreesWithTheModel(t *testing.T) {
-	rounds := 60
+	rounds := 20
 	if testing.Short() {
-		rounds = 10
+		rounds = 5
 	}
 	for seed := range uint64(rounds) {
 		w := world{rand.New(rand.NewPCG(seed, 1))}
