@@ -1,0 +1,363 @@
+package emit
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"net/netip"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+
+	"pncd/dataplane/roce"
+	"pncd/dataplane/tap"
+	"pncd/dataplane/tap/taptest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const patience = 20 * time.Second
+
+// wire is two namespaces: a Sender in the first, a host in the second that a tap watches.
+type wire struct {
+	s      *Sender
+	a, b   *taptest.NS
+	frames chan []byte
+}
+
+func newWire(t testing.TB, c Config) *wire {
+	t.Helper()
+	a, b := taptest.Pair(t)
+	w := &wire{a: a, b: b, frames: make(chan []byte, 1<<14)}
+	mac, err := b.MAC("vb")
+	for _, step := range []func() error{
+		func() error { return err },
+		func() error { return a.Addr("va", netip.MustParsePrefix("10.0.0.1/24")) },
+		func() error { return a.Addr("va", netip.MustParsePrefix("2001:db8::1/64")) },
+		func() error { return b.Addr("vb", netip.MustParsePrefix("10.0.0.2/24")) },
+		func() error { return b.Addr("vb", netip.MustParsePrefix("2001:db8::2/64")) },
+		// A way back to the spoofed sources, for hosts that filter by the reverse path.
+		func() error { return b.Route(netip.MustParsePrefix("192.0.2.0/24"), "vb", netip.Addr{}) },
+		func() error { return a.Neighbor("va", netip.MustParseAddr("10.0.0.2"), mac) },
+		func() error { return a.Neighbor("va", netip.MustParseAddr("2001:db8::2"), mac) },
+		func() error {
+			return a.Do(func() error {
+				w.s, err = Open(c)
+				return err
+			})
+		},
+	} {
+		if err := step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		if err := w.s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+// watch starts a tap at the receiver.
+func (w *wire) watch(t *testing.T) {
+	t.Helper()
+	var r *tap.Ring
+	if err := w.b.Do(func() (err error) {
+		r, err = tap.Open(tap.Config{Interface: "vb", RetireTimeout: time.Millisecond})
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx, func(f *tap.Frame) { w.frames <- bytes.Clone(f.Data) }) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func (w *wire) frame(t *testing.T) []byte {
+	t.Helper()
+	select {
+	case f := <-w.frames:
+		return f
+	case <-time.After(patience):
+		t.Fatal("no frame")
+		return nil
+	}
+}
+
+func cnp(t testing.TB, v6 bool, id uint16, qp uint32) []byte {
+	t.Helper()
+	// The source is the data's receiver, never an address of the host that sends.
+	c := roce.CNP{
+		Src: netip.MustParseAddr("192.0.2.77"), Dst: netip.MustParseAddr("10.0.0.2"), SrcPort: 49152 + id,
+		TOS: roce.DefaultCNPTOS, IPID: id, DestQP: qp,
+	}
+	if v6 {
+		c.Src, c.Dst = netip.MustParseAddr("2001:db8:7::77"), netip.MustParseAddr("2001:db8::2")
+	}
+	b, err := roce.AppendCNP(nil, &c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestSendPutsPacketsOnTheWireUnchangedAndInOrder(t *testing.T) {
+	w := newWire(t, Config{BatchSize: 7})
+	w.watch(t)
+	var pkts [][]byte
+	for i := range 100 {
+		// Runs of one family and mixed ones, and the identification zero, which Don't Fragment preserves.
+		pkts = append(pkts, cnp(t, i%10 > 6 || i%2 == 1 && i < 30, uint16(i), uint32(i)))
+	}
+	n, err := w.s.Send(pkts)
+	if n != len(pkts) || err != nil {
+		t.Fatalf("Send: %d of %d, %v", n, len(pkts), err)
+	}
+	for i, want := range pkts {
+		got := w.frame(t)[14:]
+		if !bytes.Equal(got, want) {
+			t.Fatalf("packet %d:\ngot  %x\nwant %x", i, got, want)
+		}
+		if ok, err := roce.VerifyICRC(got); !ok || err != nil {
+			t.Fatalf("packet %d: ICRC %v, %v", i, ok, err)
+		}
+	}
+}
+
+func TestSendCarriesNotificationsToASocket(t *testing.T) {
+	w := newWire(t, Config{})
+	for _, v6 := range []bool{false, true} {
+		src, dst, family := netip.MustParseAddr("192.0.2.9"), netip.MustParseAddr("10.0.0.2"), unix.AF_INET
+		if v6 {
+			src, dst, family = netip.MustParseAddr("2001:db8:9::9"), netip.MustParseAddr("2001:db8::2"), unix.AF_INET6
+		}
+		var fd int
+		if err := w.b.Do(func() (err error) {
+			if fd, err = unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0); err != nil {
+				return err
+			}
+			tv := unix.NsecToTimeval(int64(patience))
+			err = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv)
+			if v6 {
+				return errors.Join(err, unix.Bind(fd, &unix.SockaddrInet6{Port: 1021}))
+			}
+			return errors.Join(err, unix.Bind(fd, &unix.SockaddrInet4{Port: 1021}))
+		}); err != nil {
+			t.Fatal(err)
+		}
+		payload := []byte("sixteen octets..")
+		if n, err := w.s.Send([][]byte{udp(src, dst, 50001, 1021, payload)}); n != 1 || err != nil {
+			t.Fatalf("Send: %d, %v", n, err)
+		}
+		buf := make([]byte, 100)
+		n, from, err := unix.Recvfrom(fd, buf, 0)
+		if err != nil || !bytes.Equal(buf[:n], payload) {
+			t.Errorf("IPv6 %v: received %q, %v", v6, buf[:max(n, 0)], err)
+		}
+		switch a := from.(type) {
+		case *unix.SockaddrInet4:
+			if netip.AddrFrom4(a.Addr) != src || a.Port != 50001 {
+				t.Errorf("from %v port %d", a.Addr, a.Port)
+			}
+		case *unix.SockaddrInet6:
+			if netip.AddrFrom16(a.Addr) != src || a.Port != 50001 {
+				t.Errorf("from %v port %d", a.Addr, a.Port)
+			}
+		}
+		_ = unix.Close(fd)
+	}
+}
+
+// udp builds a UDP packet with its checksum.
+func udp(src, dst netip.Addr, sport, dport uint16, payload []byte) []byte {
+	be := binary.BigEndian
+	n := uint16(8 + len(payload))
+	var b, pseudo []byte
+	pseudo = append(append(pseudo, src.AsSlice()...), dst.AsSlice()...)
+	pseudo = append(pseudo, 0, 17, byte(n>>8), byte(n))
+	if src.Is4() {
+		b = be.AppendUint16([]byte{0x45, 0xC0}, 20+n)
+		b = append(b, 0, 1, 0x40, 0, 255, 17, 0, 0)
+	} else {
+		b = be.AppendUint16([]byte{0x6C, 0, 0, 0}, n)
+		b = append(b, 17, 255)
+	}
+	b = append(append(b, src.AsSlice()...), dst.AsSlice()...)
+	at := len(b)
+	b = be.AppendUint16(b, sport)
+	b = be.AppendUint16(b, dport)
+	b = be.AppendUint16(b, n)
+	b = append(append(b, 0, 0), payload...)
+	sum := uint32(0)
+	for _, part := range [][]byte{pseudo, b[at:]} {
+		for i := 0; i+1 < len(part); i += 2 {
+			sum += uint32(be.Uint16(part[i:]))
+		}
+	}
+	for sum > 0xFFFF {
+		sum = sum>>16 + sum&0xFFFF
+	}
+	be.PutUint16(b[at+6:], ^uint16(sum))
+	return b
+}
+
+func TestSendStopsAtThePacketThatFailsAndNamesIt(t *testing.T) {
+	w := newWire(t, Config{BatchSize: 4})
+	w.watch(t)
+	good, good6 := cnp(t, false, 1, 1), cnp(t, true, 1, 1)
+	edit := func(b []byte, f func([]byte)) []byte {
+		c := bytes.Clone(b)
+		f(c)
+		return c
+	}
+	long, err := roce.AppendPacket(nil, &roce.PacketSpec{
+		Src: netip.MustParseAddr("192.0.2.77"), Dst: netip.MustParseAddr("10.0.0.2"), IPID: 1, Body: make([]byte, 2000),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name string
+		bad  []byte
+		want error
+		says string
+	}{
+		{"no IPv4 route", edit(good, func(b []byte) { copy(b[16:], []byte{203, 0, 113, 5}) }), unix.ENETUNREACH, "203.0.113.5"},
+		{"no IPv6 route", edit(good6, func(b []byte) { b[25] = 0xFF }), unix.ENETUNREACH, "20ff:db8::2"},
+		{"longer than the MTU", long, unix.EMSGSIZE, "10.0.0.2"},
+		{"empty", nil, ErrPacket, "IP header"},
+		{"version 5", edit(good, func(b []byte) { b[0] = 0x55 }), ErrPacket, "IP version"},
+		{"IPv4 length", good[:59], ErrPacket, "IP length"},
+		{"IPv6 length", good6[:79], ErrPacket, "IP length"},
+		{"IPv4 header cut", good[:19], ErrPacket, "IP header"},
+		{"IPv6 header cut", good6[:39], ErrPacket, "IP header"},
+		{"identification 0 without DF", edit(good, func(b []byte) { b[5], b[6] = 0, 0 }), ErrPacket, "identification"},
+		{"no source", edit(good, func(b []byte) { clear(b[12:16]) }), ErrPacket, "source"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			for at := range 6 {
+				pkts := [][]byte{good, good, good6, good, good6, good6}
+				pkts[at] = tt.bad
+				n, err := w.s.Send(pkts)
+				var pe *PacketError
+				if n != at || !errors.As(err, &pe) || pe.Index != at || !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.says) {
+					t.Fatalf("bad packet at %d: sent %d, error %v", at, n, err)
+				}
+				if m, err := w.s.Send(pkts[at+1:]); m != 5-at || err != nil {
+					t.Fatalf("the rest: sent %d of %d, %v", m, 5-at, err)
+				}
+				for range 5 {
+					w.frame(t)
+				}
+			}
+		})
+	}
+}
+
+func TestSendAllocatesNothing(t *testing.T) {
+	w := newWire(t, Config{})
+	pkts := [][]byte{cnp(t, false, 1, 1), cnp(t, false, 2, 2), cnp(t, true, 0, 3)}
+	if n := testing.AllocsPerRun(100, func() {
+		if n, err := w.s.Send(pkts); n != len(pkts) || err != nil {
+			t.Fatal(n, err)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations a batch", n)
+	}
+}
+
+func TestOpenAppliesTheMarkAndTheInterface(t *testing.T) {
+	w := newWire(t, Config{Mark: 0x77, Interface: "va"})
+	for _, fd := range []int{w.s.fd4, w.s.fd6} {
+		mark, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_MARK)
+		if err != nil || mark != 0x77 {
+			t.Errorf("mark %#x, %v", mark, err)
+		}
+		dev, err := unix.GetsockoptString(fd, unix.SOL_SOCKET, unix.SO_BINDTODEVICE)
+		if err != nil || dev != "va" {
+			t.Errorf("device %q, %v", dev, err)
+		}
+	}
+	err := w.a.Do(func() error {
+		_, err := Open(Config{Interface: "nope0"})
+		return err
+	})
+	if !errors.Is(err, unix.ENODEV) || !strings.Contains(err.Error(), "nope0") {
+		t.Errorf("unknown interface: %v", err)
+	}
+}
+
+func TestOpenRefusesABatchSizeOutOfRange(t *testing.T) {
+	for _, n := range []int{-1, 1025} {
+		if _, err := Open(Config{BatchSize: n}); err == nil || !strings.Contains(err.Error(), "batch size") {
+			t.Errorf("%d: %v", n, err)
+		}
+	}
+}
+
+func TestOpenWithoutTheCapabilitySaysSo(t *testing.T) {
+	taptest.Need(t) // root: else there is no capability to give up
+	ch := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with its capabilities
+		h := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+		var d [2]unix.CapUserData
+		if err := unix.Capget(&h, &d[0]); err != nil {
+			ch <- err
+			return
+		}
+		d[0].Effective &^= 1 << unix.CAP_NET_RAW
+		if err := unix.Capset(&h, &d[0]); err != nil {
+			ch <- err
+			return
+		}
+		_, err := Open(Config{})
+		ch <- err
+	}()
+	if err := <-ch; !errors.Is(err, ErrPermission) || !strings.Contains(err.Error(), "CAP_NET_RAW") {
+		t.Errorf("Open: %v", err)
+	}
+}
+
+func TestSendAfterCloseFails(t *testing.T) {
+	w := newWire(t, Config{})
+	for range 2 {
+		if err := w.s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := w.s.Send([][]byte{cnp(t, false, 1, 1)}); n != 0 || !errors.Is(err, ErrClosed) {
+		t.Errorf("Send: %d, %v", n, err)
+	}
+}
+
+func BenchmarkSend(b *testing.B) {
+	w := newWire(b, Config{})
+	pkts := make([][]byte, DefaultBatchSize)
+	for i := range pkts {
+		pkts[i] = cnp(b, false, uint16(i+1), 0x118)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := w.s.Send(pkts); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(pkts)), "ns/packet")
+}
