@@ -68,10 +68,10 @@ func (b *batch) update(u *Update) {
 	switch {
 	case !u.Withdraw:
 		if r := b.normalize(in, prefix, old); r != nil {
-			b.replace(c, prefix, &s, old, r)
+			b.replace(c, prefix, s, old, r)
 		}
 	case old != nil:
-		b.replace(c, prefix, &s, old, nil)
+		b.replace(c, prefix, s, old, nil)
 	}
 }
 
@@ -95,7 +95,7 @@ func (b *batch) normalize(in *Route, prefix netip.Prefix, old *Route) *Route {
 	r.Prefix, r.Proxy, r.NextHop = prefix, proxy, nextHop
 	r.Disregarded, r.Override = disregarded, override
 	r.Version, r.ChangedAt = b.next.version, b.now
-	r.proxy = noProxy
+	r.proxy, r.group = noProxy, nil
 	if detail != "" {
 		b.events = append(b.events, pendingEvent{EventDisregarded, r, disregarded, detail})
 	}
@@ -103,7 +103,7 @@ func (b *batch) normalize(in *Route, prefix netip.Prefix, old *Route) *Route {
 }
 
 // replace puts r in the place of old; either may be nil, not both.
-func (b *batch) replace(c *contextChanges, prefix netip.Prefix, s *slot, old, r *Route) {
+func (b *batch) replace(c *contextChanges, prefix netip.Prefix, s slot, old, r *Route) {
 	t := b.t
 	if r != nil {
 		b.next.routes++

@@ -361,3 +361,28 @@ func TestRouteReach(t *testing.T) {
 		t.Errorf("a proxy that is gone is known: %+v", reach)
 	}
 }
+
+func TestRoutesThatAreNotFirstKeepNoOldGroup(t *testing.T) {
+	// Otherwise a route that is outranked would keep alive what was once beside it.
+	tb := New(Config{})
+	for i := range uint32(20) {
+		r := route(SourceOSPF, "10.1.0.0/16", "198.51.100.1", path(i), metric(100-i))
+		tb.Apply(t0, add(r)...)
+		if i%3 == 2 {
+			tb.Apply(t0, withdraw(r)...)
+		}
+	}
+	tb.Reconfigure(t0, Config{Preference: []Source{SourceOSPF}})
+	routes := tb.Snapshot().Candidates("", addr("10.1.0.1"))
+	for i, r := range routes {
+		if (r.group != nil) != (i == 0) {
+			t.Errorf("route %d of %d: group %v", i, len(routes), r.group)
+		}
+	}
+	for _, r := range routes[1:] {
+		tb.Apply(t0, withdraw(*r)...)
+	}
+	if last := tb.Snapshot().Candidates("", addr("10.1.0.1")); len(last) != 1 || last[0].group != nil {
+		t.Errorf("%d routes left, group %v", len(last), last[0].group)
+	}
+}

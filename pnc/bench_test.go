@@ -63,7 +63,7 @@ func BenchmarkResolve1M(b *testing.B) {
 	b.Run("bart", func(b *testing.B) {
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
-			if _, ok := plain.Lookup(senders[i%len(senders)]); !ok {
+			if r, ok := plain.Lookup(senders[i%len(senders)]); !ok || r == nil {
 				b.Fatal("not found")
 			}
 		}

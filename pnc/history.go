@@ -73,7 +73,7 @@ func (t *Table) Disregard(now time.Time, e Event) {
 
 // emit counts and keeps an event and tells the watchers. The caller holds the lock.
 func (t *Table) emit(e Event) {
-	e.Route.proxy = noProxy
+	e.Route.proxy, e.Route.group = noProxy, nil
 	t.counters.kinds[e.Kind]++
 	if e.Kind == EventDisregarded {
 		t.counters.disregarded[e.Reason]++

@@ -26,11 +26,11 @@ func (s *Snapshot) Resolve(context string, sender netip.Addr, hash uint64) Resol
 			return Resolution{Reason: ReasonFound, Proxy: p.addr, Route: sl.route, Version: s.version}
 		}
 	}
-	return s.resolveSlot(&sl, hash)
+	return s.resolveSlot(sl, hash)
 }
 
 // resolveSlot is Resolve for the less common cases of the winning prefix.
-func (s *Snapshot) resolveSlot(sl *slot, hash uint64) Resolution {
+func (s *Snapshot) resolveSlot(sl slot, hash uint64) Resolution {
 	res := Resolution{Route: sl.route, Version: s.version}
 	switch {
 	case sl.flags&slotDefault != 0 && !s.allowDefault:
@@ -52,8 +52,9 @@ func (s *Snapshot) resolveSlot(sl *slot, hash uint64) Resolution {
 }
 
 // choose gives the route whose proxy is to be used; nil when no proxy is usable.
-func (s *Snapshot) choose(sl *slot, hash uint64) *Route {
-	if sl.more == nil {
+func (s *Snapshot) choose(sl slot, hash uint64) *Route {
+	routes := sl.several()
+	if routes == nil {
 		if s.proxies[sl.proxy].reach.usable() {
 			return sl.route
 		}
@@ -61,7 +62,7 @@ func (s *Snapshot) choose(sl *slot, hash uint64) *Route {
 	}
 	var chosen *Route
 	var best uint64
-	for _, r := range sl.more.routes {
+	for _, r := range routes {
 		if r.proxy == noProxy {
 			break // those without a believed PNC are last
 		}

@@ -31,7 +31,8 @@ type Route struct {
 	Version   uint64    // set by the table: the table's version at which this route last changed
 	ChangedAt time.Time // set by the table: when that was
 
-	proxy proxyIndex // set by the table
+	proxy proxyIndex // set by the table: the number of a believed Proxy
+	group *group     // set by the table on the first of several routes of a prefix
 }
 
 // Believed reports whether the route carries a PNC that is believed.

@@ -3,15 +3,16 @@ package pnc
 import "slices"
 
 // slot is what hangs off a prefix in the longest-match table, ready for the packet path: the answer
-// in the common case needs nothing but the slot and the state of one proxy.
+// in the common case needs nothing but the slot and the state of one proxy. It is kept small (16
+// octets), because a look-up costs as much as the memory that it has to fetch.
 type slot struct {
-	route *Route     // the highest ranked route
-	more  *group     // all routes, when there is more than one
+	route *Route     // the highest ranked route; nil in the zero slot
 	proxy proxyIndex // of route; noProxy when no route of the prefix carries a believed PNC
 	flags slotFlags  // why the common case does not hold
 }
 
-// group is several routes of one prefix, best first.
+// group is all routes of one prefix, best first, where there are several. The first of them points
+// to it.
 type group struct {
 	routes []*Route
 }
@@ -25,15 +26,23 @@ const (
 
 // newSlot makes a slot of routes in rank order, at least one. It keeps the slice.
 func newSlot(routes []*Route, rk *ranking) slot {
+	for i, r := range routes {
+		// Only the first may point to the group, and the one it points to is this. A stored route is
+		// not modified: a snapshot may have it.
+		if first := i == 0 && len(routes) > 1; first || r.group != nil {
+			c := *r
+			c.group = nil
+			if first {
+				c.group = &group{routes: routes}
+			}
+			routes[i] = &c
+		}
+	}
 	first := routes[0]
 	s := slot{route: first, proxy: first.proxy}
 	if first.Prefix.Bits() == 0 {
 		s.flags |= slotDefault
 	}
-	if len(routes) == 1 {
-		return s
-	}
-	s.more = &group{routes: routes}
 	if s.proxy == noProxy {
 		return s
 	}
@@ -49,42 +58,45 @@ func newSlot(routes []*Route, rk *ranking) slot {
 	return s
 }
 
-// list appends the routes, best first, to dst.
-func (s *slot) list(dst []*Route) []*Route {
-	switch {
-	case s.more != nil:
-		return append(dst, s.more.routes...)
-	case s.route != nil:
-		return append(dst, s.route)
+// several gives the routes, best first, when there is more than one.
+func (s slot) several() []*Route {
+	if s.route == nil || s.route.group == nil {
+		return nil
 	}
-	return dst
+	return s.route.group.routes
+}
+
+// list appends the routes, best first, to dst.
+func (s slot) list(dst []*Route) []*Route {
+	if s.route == nil {
+		return dst
+	}
+	if routes := s.several(); routes != nil {
+		return append(dst, routes...)
+	}
+	return append(dst, s.route)
 }
 
 // find gives the route with the identity of r, prefix and context being the same; nil if there is
 // none.
-func (s *slot) find(r *Route) *Route {
+func (s slot) find(r *Route) *Route {
 	same := func(x *Route) bool {
 		return x.Source == r.Source && x.PathID == r.PathID && x.Peer == r.Peer
 	}
-	if s.more == nil {
-		if s.route != nil && same(s.route) {
-			return s.route
+	for _, x := range s.several() {
+		if same(x) {
+			return x
 		}
-		return nil
 	}
-	if i := slices.IndexFunc(s.more.routes, same); i >= 0 {
-		return s.more.routes[i]
+	if s.route != nil && same(s.route) {
+		return s.route
 	}
 	return nil
 }
 
 // replace gives the routes in rank order with old taken out and r put in; either may be nil.
-func (s *slot) replace(old, r *Route, rk *ranking) []*Route {
-	n := 1
-	if s.more != nil {
-		n = len(s.more.routes) + 1
-	}
-	routes := s.list(make([]*Route, 0, n))
+func (s slot) replace(old, r *Route, rk *ranking) []*Route {
+	routes := s.list(make([]*Route, 0, max(1, len(s.several()))+1))
 	if old != nil {
 		i := slices.Index(routes, old)
 		routes = slices.Delete(routes, i, i+1)

@@ -61,10 +61,10 @@ func (v *view) update(set *trie, del map[netip.Prefix]struct{}) {
 func (v *view) reorder(rk *ranking) {
 	set := new(trie)
 	for p, s := range v.routes.All() {
-		if s.more == nil {
+		routes := slices.Clone(s.several())
+		if len(routes) == 0 {
 			continue
 		}
-		routes := slices.Clone(s.more.routes)
 		slices.SortFunc(routes, rk.compare)
 		set.Insert(p, newSlot(routes, rk))
 	}
