@@ -1,0 +1,122 @@
+package bgp
+
+import (
+	"net/netip"
+	"time"
+
+	"pncd/bgp/engine"
+)
+
+// Defaults of the configuration.
+const (
+	DefaultPort         = 179              // RFC 4271 section 4.1
+	DefaultHoldTime     = 90 * time.Second // RFC 4271 section 10
+	DefaultConnectRetry = 10 * time.Second // shorter than RFC 4271's 120 s: our neighbours are near
+)
+
+// Config is what an operator says about BGP. The zero value of a field is its default.
+type Config struct {
+	RouterID        netip.Addr   // BGP Identifier, an IPv4 address; required
+	AS              uint32       // our autonomous system; required
+	ListenPort      int          // 0: 179; -1: don't listen, then no neighbour can be passive
+	ListenAddresses []netip.Addr // none: 0.0.0.0 and ::
+	LocalAddress    netip.Addr   // source of outgoing sessions of its family, where the neighbour has none
+	Context         string       // the pnc context that routes go to; empty for the default one
+
+	Neighbors []NeighborConfig
+	Originate []OriginateConfig
+
+	PNCCode       uint16         // characteristic code of the PNC; 0: nhc.DefaultPNCCode
+	AcceptProxies []netip.Prefix // proxies outside of these are disregarded; none: all are accepted
+}
+
+// Family is an address family of routes.
+type Family = engine.Family
+
+// The families that are carried.
+const (
+	IPv4Unicast = engine.IPv4Unicast
+	IPv6Unicast = engine.IPv6Unicast
+)
+
+// NeighborConfig is one configured session. Sessions exist with configured neighbours only.
+type NeighborConfig struct {
+	Address     netip.Addr // required; a link-local address has a zone
+	Port        uint16     // 0: 179
+	PeerAS      uint32     // required; equal to LocalAS for IBGP
+	LocalAS     uint32     // 0: Config.AS
+	Description string
+
+	Passive      bool          // wait for the neighbour to connect
+	Password     string        // TCP MD5 (RFC 2385), at most 80 octets
+	TTLMin       uint8         // TTL security (RFC 5082): drop what arrives with less; 0: off
+	EBGPMultihop uint8         // TTL of what we send to an EBGP neighbour that is not on the link; 0: 1
+	HoldTime     time.Duration // 0: 90 s; at least 3 s
+	Keepalive    time.Duration // 0: a third of the hold time
+	ConnectRetry time.Duration // 0: 10 s
+	LocalAddress netip.Addr    // source of the session; also the only address on which it is accepted
+
+	Families []Family // none: the family of Address
+	AddPath  bool     // receive several paths of a prefix (RFC 7911)
+
+	// GracefulRestart helps the neighbour through a restart (RFC 4724): its routes stay, marked as
+	// stale, instead of leaving with the session. It is the helper's part only.
+	GracefulRestart bool
+
+	// AcceptEBGP takes in the routes of an EBGP neighbour and believes the PNC on them. Without, its
+	// routes are ignored and each PNC on one is reported as disregarded.
+	AcceptEBGP bool
+	// SendNHC says whether announcements go to this neighbour. Nil: to IBGP neighbours, not to EBGP
+	// ones. Announcements exist only to carry the PNC, so without NHC none go there.
+	SendNHC *bool
+	// AllowOwnAS is how often our own AS may be in the AS_PATH of a route from this neighbour.
+	AllowOwnAS uint8
+}
+
+// Mode says how a prefix is announced beside the router's own announcement of it.
+type Mode uint8
+
+// The modes.
+const (
+	// ModeOriginate announces the prefix as our own route: nobody else announces it in BGP.
+	ModeOriginate Mode = iota
+	// ModeInline passes the router's path on as ours, with every attribute kept and NHC added. Goes
+	// with the router's path; goes on without NHC while the mechanism is off.
+	ModeInline
+	// ModePath announces a copy beside the router's own path, with the same next hop; reflectors and
+	// learners need add-path. Goes with the router's path.
+	ModePath
+)
+
+var modeNames = [...]string{"originate", "inline", "path"}
+
+// String gives the name used in configuration: originate, inline or path.
+func (m Mode) String() string {
+	if int(m) < len(modeNames) {
+		return modeNames[m]
+	}
+	return "unknown"
+}
+
+// ParseMode reads a name that String gives.
+func ParseMode(s string) (Mode, bool) {
+	for i, n := range modeNames {
+		if s == n {
+			return Mode(i), true
+		}
+	}
+	return 0, false
+}
+
+// OriginateConfig is one sender prefix for which this node announces the PNC.
+type OriginateConfig struct {
+	Prefix netip.Prefix // required
+	Mode   Mode
+	Proxy  netip.Addr // the proxy's address in the PNC; required
+	// NextHop is for ModeOriginate, and required there: normally the router's loopback. It is never
+	// an address of this node's own unless this node is the router.
+	NextHop netip.Addr
+	// From is the neighbour whose path ModeInline and ModePath follow. Without it: any, but inline
+	// only follows a path that a neighbour announces itself, not one that it reflects.
+	From netip.Addr
+}

@@ -1,0 +1,204 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	api "github.com/osrg/gobgp/v3/api"
+	"github.com/osrg/gobgp/v3/pkg/server"
+	"github.com/sirupsen/logrus"
+)
+
+// Config is what an engine needs to know before it starts.
+type Config struct {
+	RouterID        netip.Addr   // BGP Identifier, IPv4
+	AS              uint32       // autonomous system
+	ListenPort      int          // -1: don't listen
+	ListenAddresses []netip.Addr // none: 0.0.0.0 and ::
+	Log             logrus.FieldLogger
+}
+
+// GoBGP is the Engine that osrg/gobgp gives.
+type GoBGP struct {
+	cfg  Config
+	srv  *server.BgpServer
+	log  *logger
+	lis  *listeners
+	stop context.CancelFunc // ends the watch
+
+	mu        sync.Mutex
+	started   bool
+	stopped   bool
+	peers     map[netip.Addr]*peer
+	announced map[netip.Prefix]Announcement
+	queue     queue
+
+	conversionErrors, callbackPanics atomic.Uint64
+}
+
+// peer is what is remembered about a session that GoBGP doesn't tell.
+type peer struct {
+	cfg        Peer
+	state      State
+	since      time.Time
+	lastError  string
+	noted      bool // lastError is of this session
+	flaps      uint64
+	restarting bool // GoBGP said that it keeps the routes through a graceful restart
+}
+
+var _ Engine = (*GoBGP)(nil)
+
+// New makes an engine. GoBGP's own goroutine starts with it and never ends, which GoBGP offers no way
+// to change.
+func New(cfg Config) *GoBGP {
+	if cfg.Log == nil {
+		cfg.Log = logrus.StandardLogger()
+	}
+	if len(cfg.ListenAddresses) == 0 {
+		cfg.ListenAddresses = []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()}
+	}
+	e := &GoBGP{
+		cfg:       cfg,
+		peers:     map[netip.Addr]*peer{},
+		announced: map[netip.Prefix]Announcement{},
+		queue:     newQueue(),
+	}
+	e.log = newLogger(cfg.Log, e.noteLog)
+	e.srv = server.NewBgpServer(server.LoggerOption(e.log))
+	go e.srv.Serve()
+	return e
+}
+
+// Start begins to listen and puts the leaf policies into force before any peer exists.
+func (e *GoBGP) Start(ctx context.Context) error {
+	e.mu.Lock()
+	again := e.started
+	e.started = true
+	e.mu.Unlock()
+	if again {
+		return ErrStopped
+	}
+	global := &api.Global{Asn: e.cfg.AS, RouterId: e.cfg.RouterID.String(), ListenPort: int32(e.cfg.ListenPort)}
+	for _, a := range e.cfg.ListenAddresses {
+		global.ListenAddresses = append(global.ListenAddresses, a.String())
+	}
+	if err := e.srv.StartBgp(ctx, &api.StartBgpRequest{Global: global}); err != nil {
+		return fmt.Errorf("%w on port %d: %w (is another BGP daemon running, or the capability CAP_NET_BIND_SERVICE missing?)",
+			ErrListen, e.cfg.ListenPort, err)
+	}
+	if err := e.startPolicies(ctx); err != nil {
+		return fmt.Errorf("bgp engine: leaf policies: %w", err)
+	}
+	if e.cfg.ListenPort > 0 {
+		lis, err := findListeners(e.cfg.ListenPort, e.cfg.ListenAddresses)
+		if err != nil {
+			return err
+		}
+		e.mu.Lock()
+		e.lis = lis
+		e.mu.Unlock()
+	}
+	watch, cancel := context.WithCancel(context.Background())
+	e.stop = cancel
+	return e.srv.WatchEvent(watch, &api.WatchEventRequest{
+		Peer: &api.WatchEventRequest_Peer{},
+		Table: &api.WatchEventRequest_Table{Filters: []*api.WatchEventRequest_Table_Filter{
+			{Type: api.WatchEventRequest_Table_Filter_ADJIN},
+			{Type: api.WatchEventRequest_Table_Filter_EOR},
+		}},
+	}, e.watch)
+}
+
+// Stop withdraws what was announced, waits until every session has sent it, and closes.
+func (e *GoBGP) Stop(ctx context.Context) error {
+	e.mu.Lock()
+	if e.stopped || !e.started {
+		e.stopped = true
+		e.mu.Unlock()
+		return nil
+	}
+	e.stopped = true
+	var all []netip.Prefix
+	for p := range e.announced {
+		all = append(all, p)
+	}
+	e.mu.Unlock()
+
+	before, err := e.Status(ctx)
+	if err == nil && len(all) > 0 {
+		if err = e.withdraw(ctx, all); err == nil {
+			err = e.drain(ctx, before)
+		}
+	}
+	if e.stop != nil {
+		e.stop()
+	}
+	e.lis.close()
+	e.srv.Stop()
+	return err
+}
+
+// drain waits until each established session that had announcements has sent another UPDATE, and no
+// session sends any more: GoBGP doesn't tell when its queues are empty.
+func (e *GoBGP) drain(ctx context.Context, before []PeerStatus) error {
+	const quiet = 3 // polls without another UPDATE
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	var last uint64
+	for calm := 0; calm < quiet; {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("bgp engine: withdrawals not sent: %w", ctx.Err())
+		case <-tick.C:
+		}
+		now, err := e.Status(ctx)
+		if err != nil {
+			return err
+		}
+		sent := map[netip.Addr]PeerStatus{}
+		var sum uint64
+		for _, s := range now {
+			sent[s.Address] = s
+			sum += s.SentUpdates
+		}
+		pending := false
+		for _, b := range before {
+			n := sent[b.Address]
+			pending = pending || b.State == StateEstablished && b.Advertised > 0 &&
+				n.State == StateEstablished && n.SentUpdates == b.SentUpdates
+		}
+		if pending || sum != last {
+			calm, last = 0, sum
+			continue
+		}
+		calm++
+	}
+	return nil
+}
+
+// Counters reads the counters.
+func (e *GoBGP) Counters() Counters {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return Counters{
+		ConversionErrors: e.conversionErrors.Load(),
+		CallbackPanics:   e.callbackPanics.Load(),
+		EnginePanics:     e.log.panics.Load(),
+		Coalesced:        e.queue.coalesced,
+	}
+}
+
+// Events gets a value when Take has something to give.
+func (e *GoBGP) Events() <-chan struct{} { return e.queue.ready }
+
+// Take gives the events since the last call.
+func (e *GoBGP) Take() []Event {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.queue.take()
+}

@@ -1,0 +1,126 @@
+package engine
+
+import (
+	"fmt"
+	"net/netip"
+	"sync/atomic"
+
+	gobgplog "github.com/osrg/gobgp/v3/pkg/log"
+	"github.com/sirupsen/logrus"
+)
+
+// logger is GoBGP's logger over ours. It never ends the process: GoBGP asks for Fatal and Panic in
+// places where the node can go on. It also hands each message to note, because some of what an
+// operator wants to know (why a connection fails, that routes are kept through a graceful restart) is
+// in GoBGP's log and nowhere else.
+type logger struct {
+	out    logrus.FieldLogger
+	note   func(msg string, f gobgplog.Fields)
+	panics atomic.Uint64
+}
+
+var _ gobgplog.Logger = (*logger)(nil)
+
+func newLogger(out logrus.FieldLogger, note func(string, gobgplog.Fields)) *logger {
+	return &logger{out: out, note: note}
+}
+
+func (l *logger) with(f gobgplog.Fields) logrus.FieldLogger {
+	return l.out.WithFields(logrus.Fields(f))
+}
+
+func (l *logger) Panic(msg string, f gobgplog.Fields) {
+	l.panics.Add(1)
+	l.with(f).WithField("gobgp-level", "panic").Error(msg)
+}
+
+func (l *logger) Fatal(msg string, f gobgplog.Fields) {
+	l.panics.Add(1)
+	l.with(f).WithField("gobgp-level", "fatal").Error(msg)
+}
+
+func (l *logger) Error(msg string, f gobgplog.Fields) {
+	l.note(msg, f)
+	l.with(f).Error(msg)
+}
+
+func (l *logger) Warn(msg string, f gobgplog.Fields) {
+	l.note(msg, f)
+	l.with(f).Warn(msg)
+}
+
+func (l *logger) Info(msg string, f gobgplog.Fields) {
+	l.note(msg, f)
+	l.with(f).Info(msg)
+}
+
+func (l *logger) Debug(msg string, f gobgplog.Fields) {
+	l.note(msg, f)
+	if l.debugging() {
+		l.with(f).Debug(msg)
+	}
+}
+
+// debugging avoids to format what would not be written: GoBGP logs every UPDATE at this level.
+func (l *logger) debugging() bool {
+	switch out := l.out.(type) {
+	case *logrus.Logger:
+		return out.IsLevelEnabled(logrus.DebugLevel)
+	case *logrus.Entry:
+		return out.Logger.IsLevelEnabled(logrus.DebugLevel)
+	}
+	return true
+}
+
+// GetLevel always says debug: GoBGP tells why a connection fails at this level only.
+func (l *logger) GetLevel() gobgplog.LogLevel { return gobgplog.DebugLevel }
+
+// SetLevel does nothing: the level is the program's, not GoBGP's.
+func (l *logger) SetLevel(gobgplog.LogLevel) {}
+
+// noteLog picks the last error of a session and its graceful restart out of GoBGP's log.
+func (e *GoBGP) noteLog(msg string, f gobgplog.Fields) {
+	var text string
+	switch msg {
+	case "failed to connect", "failed to resolve local address":
+		text = fmt.Sprintf("connect: %v", f["Error"])
+	case "Peer Down":
+		text = fmt.Sprintf("session down: %v", f["Reason"])
+	case "sent notification", "received notification":
+		text = notification(msg, f)
+	case "hold timer expired":
+		text = msg
+	case "cannot set TTL for peer":
+		text = fmt.Sprintf("%s: %v", msg, f["Error"])
+	case "Mismatched local address":
+		text = fmt.Sprintf("neighbour connected to %v, local address must be %v", f["Addr"], f["Configured addr"])
+	case "peer graceful restart":
+	default:
+		return
+	}
+	key, _ := f["Key"].(string)
+	addr, err := netip.ParseAddr(key)
+	if err != nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p := e.peers[addr]
+	switch {
+	case p == nil:
+	case msg == "peer graceful restart":
+		p.restarting = true
+	case msg == "Peer Down" && p.noted:
+		// A notification was noted during this session; it says more.
+	default:
+		p.lastError = text
+		p.noted = true
+	}
+}
+
+func notification(msg string, f gobgplog.Fields) string {
+	if code, ok := f["Code"]; ok {
+		return fmt.Sprintf("%s: code %v subcode %v %v", msg, code, f["Subcode"], f["Communicated-Reason"])
+	}
+	return fmt.Sprintf("%s: %v", msg, f["Data"])
+}

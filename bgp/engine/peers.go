@@ -1,0 +1,252 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	api "github.com/osrg/gobgp/v3/api"
+)
+
+// AddPeer puts the key and the minimum TTL into force first, so that there is no moment in which the
+// peer could come in without.
+func (e *GoBGP) AddPeer(ctx context.Context, p Peer) error {
+	e.mu.Lock()
+	if e.stopped || !e.started {
+		e.mu.Unlock()
+		return ErrStopped
+	}
+	if e.peers[p.Address] != nil {
+		e.mu.Unlock()
+		return fmt.Errorf("bgp engine: peer %s exists already", p.Address)
+	}
+	if p.Passive && !e.lis.hasFamily(p.Address) {
+		e.mu.Unlock()
+		return fmt.Errorf("%w: %s is passive", ErrNoListener, p.Address)
+	}
+	e.peers[p.Address] = &peer{cfg: p, state: StateIdle, since: time.Now()}
+	err := e.secure(p)
+	e.mu.Unlock()
+
+	if err == nil {
+		err = e.setExport(ctx, p.Address, p.Export)
+	}
+	if err == nil {
+		err = e.srv.AddPeer(ctx, &api.AddPeerRequest{Peer: e.toAPI(p)})
+	}
+	if err != nil {
+		e.forget(ctx, p)
+		return fmt.Errorf("bgp engine: peer %s: %w", p.Address, err)
+	}
+	return nil
+}
+
+// secure needs e.mu.
+func (e *GoBGP) secure(p Peer) error {
+	if err := probe(p); err != nil {
+		return err
+	}
+	if p.Password != "" {
+		if err := e.lis.setKey(p.Address, p.Password); err != nil {
+			return err
+		}
+	}
+	return e.lis.setMinTTL(e.minTTLs())
+}
+
+func (e *GoBGP) minTTLs() map[netip.Addr]uint8 {
+	m := map[netip.Addr]uint8{}
+	for a, p := range e.peers {
+		if p.cfg.TTLMin != 0 {
+			m[a] = p.cfg.TTLMin
+		}
+	}
+	return m
+}
+
+// forget undoes what AddPeer did around GoBGP's peer. GoBGP itself leaves the key on the listener
+// when a peer is deleted, which would keep a later session without a key from coming up.
+func (e *GoBGP) forget(ctx context.Context, p Peer) {
+	if err := e.setExport(ctx, p.Address, false); err != nil {
+		e.cfg.Log.WithError(err).WithField("neighbor", p.Address).Error("bgp engine: export policy not changed")
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.peers, p.Address)
+	if p.Password != "" {
+		if err := e.lis.setKey(p.Address, ""); err != nil {
+			e.cfg.Log.WithError(err).WithField("neighbor", p.Address).Warn("bgp engine: TCP MD5 key left on the listener")
+		}
+	}
+	if err := e.lis.setMinTTL(e.minTTLs()); err != nil {
+		e.cfg.Log.WithError(err).Warn("bgp engine: TTL filter not updated")
+	}
+}
+
+// RemovePeer ends a session. When it was established, it waits until GoBGP has reported its end, so
+// that nothing of this session can be taken for the next one with the same address.
+func (e *GoBGP) RemovePeer(ctx context.Context, addr netip.Addr) error {
+	e.mu.Lock()
+	p := e.peers[addr]
+	e.mu.Unlock()
+	if p == nil {
+		return fmt.Errorf("bgp engine: %w: %s", ErrNoPeer, addr)
+	}
+	if err := e.srv.DeletePeer(ctx, &api.DeletePeerRequest{Address: addr.String()}); err != nil {
+		return fmt.Errorf("bgp engine: peer %s: %w", addr, err)
+	}
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		e.mu.Lock()
+		down := p.state != StateEstablished
+		e.mu.Unlock()
+		if down {
+			break
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			e.forget(ctx, p.cfg)
+			return fmt.Errorf("bgp engine: peer %s: waiting for the session's end: %w", addr, ctx.Err())
+		}
+	}
+	e.forget(ctx, p.cfg)
+	return nil
+}
+
+func (e *GoBGP) toAPI(p Peer) *api.Peer {
+	out := &api.Peer{
+		Conf: &api.PeerConf{
+			NeighborAddress: p.Address.String(),
+			PeerAsn:         p.PeerAS,
+			LocalAsn:        p.LocalAS,
+			AuthPassword:    p.Password,
+			Description:     p.Description,
+			// Paths that hold our own AS come in, and package bgp refuses them: GoBGP would keep
+			// the path that they replace without saying that it is gone.
+			AllowOwnAsn: 255,
+			// A router's path that passed our AS before is still the router's path.
+			AllowAspathLoopLocal: true,
+		},
+		// GoBGP passes ORIGINATOR_ID and CLUSTER_LIST on to route reflector clients only, and
+		// announcements that follow a router's path need them. Nothing else comes with it: what
+		// GoBGP would reflect to clients never gets into its table.
+		RouteReflector: &api.RouteReflector{RouteReflectorClient: p.PeerAS == p.LocalAS},
+		Timers: &api.Timers{Config: &api.TimersConfig{
+			ConnectRetry:      seconds(p.ConnectRetry),
+			HoldTime:          seconds(p.HoldTime),
+			KeepaliveInterval: seconds(p.Keepalive),
+		}},
+		Transport: &api.Transport{PassiveMode: p.Passive, RemotePort: uint32(p.Port)},
+		GracefulRestart: &api.GracefulRestart{
+			Enabled: p.Restart, HelperOnly: true, RestartTime: uint32(seconds(p.HoldTime)),
+		},
+	}
+	if p.LocalAddress.IsValid() {
+		out.Transport.LocalAddress = p.LocalAddress.String()
+	}
+	if p.TTLMin != 0 {
+		out.TtlSecurity = &api.TtlSecurity{Enabled: true, TtlMin: uint32(p.TTLMin)}
+	}
+	if p.Multihop != 0 {
+		out.EbgpMultihop = &api.EbgpMultihop{Enabled: true, MultihopTtl: uint32(p.Multihop)}
+	}
+	for _, f := range p.Families {
+		out.AfiSafis = append(out.AfiSafis, &api.AfiSafi{
+			Config:            &api.AfiSafiConfig{Family: f.api(), Enabled: true},
+			AddPaths:          &api.AddPaths{Config: &api.AddPathsConfig{Receive: p.AddPath}},
+			MpGracefulRestart: &api.MpGracefulRestart{Config: &api.MpGracefulRestartConfig{Enabled: p.Restart}},
+		})
+	}
+	return out
+}
+
+func seconds(d time.Duration) uint64 { return uint64((d + time.Second - 1) / time.Second) }
+
+func (f Family) api() *api.Family {
+	afi := api.Family_AFI_IP
+	if f == IPv6Unicast {
+		afi = api.Family_AFI_IP6
+	}
+	return &api.Family{Afi: afi, Safi: api.Family_SAFI_UNICAST}
+}
+
+func fromAPIFamily(f *api.Family) Family {
+	switch {
+	case f.GetSafi() != api.Family_SAFI_UNICAST:
+	case f.GetAfi() == api.Family_AFI_IP:
+		return IPv4Unicast
+	case f.GetAfi() == api.Family_AFI_IP6:
+		return IPv6Unicast
+	}
+	return 0
+}
+
+// Status reads the state of all peers, sorted by address.
+func (e *GoBGP) Status(ctx context.Context) ([]PeerStatus, error) {
+	var out []PeerStatus
+	err := e.srv.ListPeer(ctx, &api.ListPeerRequest{EnableAdvertised: true}, func(p *api.Peer) {
+		addr, err := netip.ParseAddr(p.GetState().GetNeighborAddress())
+		if err != nil {
+			return
+		}
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if mine := e.peers[addr]; mine != nil {
+			out = append(out, mine.status(p))
+		}
+	})
+	slices.SortFunc(out, func(a, b PeerStatus) int { return a.Address.Compare(b.Address) })
+	return out, err
+}
+
+func (p *peer) status(from *api.Peer) PeerStatus {
+	s := PeerStatus{
+		Address: p.cfg.Address, PeerAS: p.cfg.PeerAS, LocalAS: p.cfg.LocalAS,
+		State: p.state, Since: p.since, LastError: p.lastError, Flaps: p.flaps,
+		SentUpdates: from.GetState().GetMessages().GetSent().GetUpdate(),
+	}
+	for _, f := range from.GetAfiSafis() {
+		s.Received += f.GetState().GetReceived()
+	}
+	if p.state != StateEstablished {
+		return s
+	}
+	s.RouterID, _ = netip.ParseAddr(from.GetState().GetRouterId())
+	s.LocalAddress, _ = netip.ParseAddr(from.GetTransport().GetLocalAddress())
+	s.HoldTime = time.Duration(from.GetTimers().GetState().GetNegotiatedHoldTime()) * time.Second
+	s.Families = negotiated(p.cfg.Families, from)
+	if p.cfg.Export {
+		for _, f := range from.GetAfiSafis() {
+			s.Advertised += f.GetState().GetAdvertised()
+		}
+	}
+	return s
+}
+
+// negotiated gives the families of ours that the peer offered too. A peer that offers none at all
+// speaks IPv4 unicast (RFC 4760 section 8).
+func negotiated(ours []Family, from *api.Peer) []Family {
+	var theirs []Family
+	multiprotocol := false
+	for _, c := range from.GetState().GetRemoteCap() {
+		var m api.MultiProtocolCapability
+		if c.MessageIs(&m) && c.UnmarshalTo(&m) == nil {
+			multiprotocol = true
+			theirs = append(theirs, fromAPIFamily(m.GetFamily()))
+		}
+	}
+	if !multiprotocol {
+		theirs = []Family{IPv4Unicast}
+	}
+	var both []Family
+	for _, f := range ours {
+		if slices.Contains(theirs, f) {
+			both = append(both, f)
+		}
+	}
+	return both
+}

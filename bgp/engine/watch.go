@@ -1,0 +1,196 @@
+package engine
+
+import (
+	"fmt"
+	"net/netip"
+	"runtime/debug"
+	"time"
+
+	api "github.com/osrg/gobgp/v3/api"
+	"google.golang.org/protobuf/types/known/anypb"
+)
+
+// watch takes what GoBGP reports. It runs in GoBGP's goroutine, in which a panic would end the
+// process: it is recovered and counted.
+func (e *GoBGP) watch(r *api.WatchEventResponse) {
+	defer func() {
+		if v := recover(); v != nil {
+			e.callbackPanics.Add(1)
+			e.cfg.Log.WithField("stack", string(debug.Stack())).Errorf("bgp engine: panic in a callback: %v", v)
+		}
+	}()
+	if p := r.GetPeer().GetPeer(); p != nil {
+		e.watchState(r.GetPeer().GetType(), p)
+		return
+	}
+	for _, p := range r.GetTable().GetPaths() {
+		e.watchPath(p)
+	}
+}
+
+func (e *GoBGP) watchState(typ api.WatchEventResponse_PeerEvent_Type, from *api.Peer) {
+	addr, err := netip.ParseAddr(from.GetState().GetNeighborAddress())
+	if err != nil || typ == api.WatchEventResponse_PeerEvent_END_OF_INIT {
+		return
+	}
+	state := State(from.GetState().GetSessionState())
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p := e.peers[addr]
+	if p == nil || p.state == state {
+		return
+	}
+	ev := Event{Kind: EventState, Peer: addr, State: state}
+	switch {
+	case state == StateEstablished:
+		p.flaps++
+		p.noted = false
+	case p.state == StateEstablished:
+		ev.Keep = p.restarting
+	case state == StateIdle:
+		// The restarted session failed, or the restart took too long: GoBGP drops the routes.
+		p.restarting = false
+	default:
+		ev.Keep = p.restarting
+	}
+	if state == StateEstablished {
+		ev.Keep = p.restarting
+		p.restarting = false
+	}
+	p.state, p.since = state, time.Now()
+	e.queue.add(ev)
+}
+
+func (e *GoBGP) watchPath(from *api.Path) {
+	addr, err := netip.ParseAddr(from.GetNeighborIp())
+	if err != nil {
+		return
+	}
+	ev := Event{Peer: addr, Family: fromAPIFamily(from.GetFamily())}
+	if from.GetNlri() == nil {
+		ev.Kind = EventEndOfRIB
+	} else {
+		ev.Kind = EventPath
+		if ev.Path, err = toPath(from); err != nil {
+			e.conversionErrors.Add(1)
+			e.cfg.Log.WithError(err).WithField("neighbor", addr).Warn("bgp engine: path can't be read in full")
+			if !ev.Path.Prefix.IsValid() {
+				return
+			}
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if p := e.peers[addr]; p != nil {
+		ev.Path.OwnAS = ev.Path.count(p.cfg.LocalAS)
+		ev.Path.asPath = nil
+		e.queue.add(ev)
+	}
+}
+
+// count says how often an AS is in AS_PATH.
+func (p *Path) count(as uint32) (n int) {
+	for _, v := range p.asPath {
+		if v == as {
+			n++
+		}
+	}
+	return n
+}
+
+// toPath reads a path of GoBGP's. With an error and a prefix, the path is there and nothing is known
+// about its next hop: it counts as a route without PNC.
+func toPath(from *api.Path) (Path, error) {
+	var prefix api.IPAddressPrefix
+	if err := from.GetNlri().UnmarshalTo(&prefix); err != nil {
+		return Path{}, fmt.Errorf("NLRI: %w", err)
+	}
+	addr, err := netip.ParseAddr(prefix.GetPrefix())
+	if err != nil {
+		return Path{}, fmt.Errorf("NLRI: %w", err)
+	}
+	p := Path{
+		Prefix:    netip.PrefixFrom(addr, int(prefix.GetPrefixLen())).Masked(),
+		PathID:    from.GetIdentifier(),
+		Withdrawn: from.GetIsWithdraw(),
+		PeerAS:    from.GetSourceAsn(),
+		LocalPref: DefaultLocalPref,
+	}
+	if !p.Prefix.IsValid() {
+		return Path{}, fmt.Errorf("NLRI: %s/%d is no prefix", prefix.GetPrefix(), prefix.GetPrefixLen())
+	}
+	if p.Withdrawn {
+		return p, nil
+	}
+	p.PeerID, _ = netip.ParseAddr(from.GetSourceId())
+	if len(from.GetPattrs()) == 0 {
+		return p, fmt.Errorf("%s: attributes can't be converted", p.Prefix)
+	}
+	for _, a := range from.GetPattrs() {
+		if err := p.read(a); err != nil {
+			return p, fmt.Errorf("%s: %w", p.Prefix, err)
+		}
+	}
+	return p, nil
+}
+
+// DefaultLocalPref is what a path without LOCAL_PREF counts as.
+const DefaultLocalPref = 100
+
+func (p *Path) read(any *anypb.Any) error {
+	m, err := any.UnmarshalNew()
+	if err != nil {
+		return err
+	}
+	switch a := m.(type) {
+	case *api.OriginAttribute:
+		p.Origin = uint8(a.Origin)
+	case *api.AsPathAttribute:
+		p.readASPath(a)
+	case *api.NextHopAttribute:
+		p.NextHop, err = netip.ParseAddr(a.NextHop)
+	case *api.MpReachNLRIAttribute:
+		if len(a.NextHops) > 0 {
+			p.NextHop, err = netip.ParseAddr(a.NextHops[0])
+		}
+	case *api.MultiExitDiscAttribute:
+		p.MED = a.Med
+	case *api.LocalPrefAttribute:
+		p.LocalPref = a.LocalPref
+	case *api.OriginatorIdAttribute:
+		p.OriginatorID, err = netip.ParseAddr(a.Id)
+	case *api.ClusterListAttribute:
+		for _, id := range a.Ids {
+			c, err := netip.ParseAddr(id)
+			if err != nil {
+				return fmt.Errorf("CLUSTER_LIST: %w", err)
+			}
+			p.ClusterList = append(p.ClusterList, c)
+		}
+	case *api.UnknownAttribute:
+		// Of several, the first counts (RFC 7606 section 3 g).
+		if a.Type == attrNHC && !p.HasNHC {
+			p.HasNHC, p.NHCFlags, p.NHC = true, uint8(a.Flags), a.Value
+		}
+	}
+	return err
+}
+
+func (p *Path) readASPath(a *api.AsPathAttribute) {
+	first := true
+	for _, s := range a.Segments {
+		p.asPath = append(p.asPath, s.Numbers...)
+		switch s.Type {
+		case api.AsSegment_AS_SEQUENCE:
+			p.ASPathLen += len(s.Numbers)
+			if first && len(s.Numbers) > 0 {
+				p.NeighborAS = s.Numbers[0]
+			}
+		case api.AsSegment_AS_SET:
+			p.ASPathLen++ // RFC 4271 section 9.1.2.2 a
+		default:
+			continue // confederation segments don't count (RFC 5065 section 5.3)
+		}
+		first = false
+	}
+}

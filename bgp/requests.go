@@ -1,0 +1,190 @@
+package bgp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"reflect"
+	"slices"
+	"time"
+
+	"pncd/bgp/engine"
+)
+
+// requestTimeout bounds a request at run time: removing a session waits for its end.
+const requestTimeout = 10 * time.Second
+
+// SetOriginating switches the mechanism on or off: with it off, `originate` and `path` prefixes are
+// withdrawn and `inline` ones go on without the PNC. A speaker starts with it off.
+func (s *Speaker) SetOriginating(on bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.orig.setEnabled(on)
+	return s.originateNow()
+}
+
+// originateNow needs s.mu. Before Run there is nothing to do: the start originates.
+func (s *Speaker) originateNow() error {
+	if !s.running {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
+	defer cancel()
+	return s.originate(ctx)
+}
+
+// Advertise announces the PNC for a prefix until Withdraw, the end of the program, or a configuration
+// that has the prefix. It replaces an earlier request for the prefix. Errors wrap ErrConfig,
+// ErrConfigured, ErrDisabled or ErrNotRunning.
+func (s *Speaker) Advertise(o OriginateConfig) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.cfg.checkOriginate(o); err != nil {
+		return err
+	}
+	old, had := s.orig.items[o.Prefix]
+	switch {
+	case !s.running:
+		return ErrNotRunning
+	case !s.orig.enabled:
+		return ErrDisabled
+	case had && !old.requested:
+		return fmt.Errorf("%w: %s", ErrConfigured, o.Prefix)
+	}
+	s.orig.items[o.Prefix] = item{OriginateConfig: o, requested: true}
+	s.orig.touch(o.Prefix)
+	return s.originateNow()
+}
+
+// Withdraw takes back what Advertise announced. Errors wrap ErrNotAdvertised, ErrConfigured or
+// ErrNotRunning.
+func (s *Speaker) Withdraw(prefix netip.Prefix) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old, had := s.orig.items[prefix]
+	switch {
+	case !s.running:
+		return ErrNotRunning
+	case !had:
+		return fmt.Errorf("%w: %s", ErrNotAdvertised, prefix)
+	case !old.requested:
+		return fmt.Errorf("%w: %s", ErrConfigured, prefix)
+	}
+	delete(s.orig.items, prefix)
+	s.orig.touch(prefix)
+	return s.originateNow()
+}
+
+// Reconfigure applies another configuration as a whole or not at all, and leaves sessions alone whose
+// configuration is the same. The router ID, the AS and what is listened on can't change: ErrRestart.
+// A description changes without touching the session.
+func (s *Speaker) Reconfigure(cfg Config) error {
+	next, err := cfg.complete()
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.cfg.fixed(next); err != nil {
+		return err
+	}
+	if s.running {
+		ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
+		defer cancel()
+		if err := s.swapPeers(ctx, s.cfg, next); err != nil {
+			return err
+		}
+	}
+	s.cfg = next
+	if l := learnPolicy(next); !l.equal(s.rib.policy) {
+		s.deliver(s.rib.rejudge(l))
+		s.orig.touchFollowers()
+	}
+	s.orig.configure(next)
+	return s.originateNow()
+}
+
+// fixed says what can't change while the program runs.
+func (c *Config) fixed(next Config) error {
+	refuse := func(field string, from, to any) error {
+		return fmt.Errorf("%w: %s changes from %v to %v: %w", ErrConfig, field, from, to, ErrRestart)
+	}
+	switch {
+	case c.RouterID != next.RouterID:
+		return refuse("router ID", c.RouterID, next.RouterID)
+	case c.AS != next.AS:
+		return refuse("AS", c.AS, next.AS)
+	case c.ListenPort != next.ListenPort:
+		return refuse("listen port", c.ListenPort, next.ListenPort)
+	case !slices.Equal(c.ListenAddresses, next.ListenAddresses):
+		return refuse("listen addresses", c.ListenAddresses, next.ListenAddresses)
+	}
+	return nil
+}
+
+// swapPeers ends the sessions that go or change and begins those that come or change. When one can't
+// begin, everything is put back.
+func (s *Speaker) swapPeers(ctx context.Context, from, to Config) error {
+	remove, add := diffPeers(from, to)
+	for i, n := range remove {
+		if err := s.removePeer(ctx, n); err != nil {
+			return errors.Join(err, s.addPeers(ctx, from, remove[:i]))
+		}
+	}
+	for i, n := range add {
+		if err := s.addPeers(ctx, to, add[i:i+1]); err != nil {
+			err = fmt.Errorf("neighbor %s: %w; the old configuration stays", n.Address, err)
+			for _, back := range add[:i] {
+				err = errors.Join(err, s.removePeer(ctx, back))
+			}
+			return errors.Join(err, s.addPeers(ctx, from, remove))
+		}
+	}
+	s.orig.touchFollowers()
+	return nil
+}
+
+func (s *Speaker) addPeers(ctx context.Context, c Config, ns []NeighborConfig) error {
+	for _, n := range ns {
+		s.rib.addPeer(n.Address, c.info(n))
+		if err := s.eng.AddPeer(ctx, c.peer(n)); err != nil {
+			s.deliver(s.rib.removePeer(n.Address))
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Speaker) removePeer(ctx context.Context, n NeighborConfig) error {
+	err := s.eng.RemovePeer(ctx, n.Address)
+	if err != nil && !errors.Is(err, engine.ErrNoPeer) {
+		return err
+	}
+	// What the engine still has of this session must not be taken for the next one's.
+	s.deliver(s.rib.apply(s.clock(), s.eng.Take()))
+	s.deliver(s.rib.removePeer(n.Address))
+	return nil
+}
+
+// diffPeers lists the sessions to end and to begin. A changed one is in both.
+func diffPeers(from, to Config) (remove, add []NeighborConfig) {
+	for _, n := range from.Neighbors {
+		if m := to.neighbor(n.Address); m == nil || !from.same(n, to, *m) {
+			remove = append(remove, n)
+		}
+	}
+	for _, n := range to.Neighbors {
+		if m := from.neighbor(n.Address); m == nil || !from.same(*m, to, n) {
+			add = append(add, n)
+		}
+	}
+	return remove, add
+}
+
+// same reports whether a session can stay as it is.
+func (c *Config) same(n NeighborConfig, to Config, m NeighborConfig) bool {
+	p, q := c.peer(n), to.peer(m)
+	p.Description, q.Description = "", ""
+	return reflect.DeepEqual(p, q) && c.info(n) == to.info(m)
+}

@@ -1,0 +1,113 @@
+package bgp
+
+import (
+	"context"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"pncd/bgp/engine"
+	"pncd/pnc"
+)
+
+// NeighborStatus is what is known about a session.
+type NeighborStatus struct {
+	engine.PeerStatus
+	Description string
+	MD5         bool  // TCP MD5 is in force
+	TTLMin      uint8 // minimum TTL in force; 0 without
+	Passive     bool
+	SendNHC     bool // announcements go there
+
+	NHCReceived int // paths that carry an NHC attribute now
+	PNCBelieved int // paths whose PNC is believed now
+	// Disregarded counts what was seen and not believed since the session was configured, by reason.
+	Disregarded map[pnc.DisregardReason]uint64
+}
+
+// Neighbors gives the sessions, sorted by address. Before Run, and after it, none is there.
+func (s *Speaker) Neighbors() []NeighborStatus {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.running {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
+	defer cancel()
+	status, err := s.eng.Status(ctx)
+	if err != nil {
+		s.log.WithError(err).Warn("bgp: state of the sessions")
+	}
+	var out []NeighborStatus
+	for _, st := range status {
+		n, p := s.cfg.neighbor(st.Address), s.rib.peers[st.Address]
+		if n == nil || p == nil {
+			continue
+		}
+		out = append(out, NeighborStatus{
+			PeerStatus: st, Description: n.Description, MD5: n.Password != "", TTLMin: n.TTLMin,
+			Passive: n.Passive, SendNHC: *n.SendNHC, NHCReceived: p.nhc, PNCBelieved: p.believed,
+			Disregarded: maps.Clone(p.disregarded),
+		})
+	}
+	return out
+}
+
+// AdvertisementStatus is one prefix that this node announces or would announce.
+type AdvertisementStatus struct {
+	OriginateConfig
+	// NextHop is the one announced: the router's, in the modes that follow one.
+	NextHop netip.Addr
+	// Active reports whether the PNC is announced now.
+	Active bool
+	// Announced reports whether the prefix is announced now: an inline one is also without PNC.
+	Announced bool
+	// InactiveReason says in words why the PNC is not announced.
+	InactiveReason string
+	// Configured tells configuration from a request at run time.
+	Configured bool
+}
+
+// Advertisements gives what is announced, sorted by prefix.
+func (s *Speaker) Advertisements() []AdvertisementStatus {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []AdvertisementStatus
+	for p, it := range s.orig.items {
+		a, announced := s.orig.current[p]
+		announced = announced && s.running
+		why := s.orig.status[p]
+		if !s.running {
+			why = inactive(ErrNotRunning.Error())
+		}
+		st := AdvertisementStatus{
+			OriginateConfig: it.OriginateConfig, NextHop: it.NextHop, Announced: announced,
+			Active: announced && why == active, InactiveReason: string(why), Configured: !it.requested,
+		}
+		if announced {
+			st.NextHop = a.NextHop
+		}
+		out = append(out, st)
+	}
+	slices.SortFunc(out, func(a, b AdvertisementStatus) int { return a.Prefix.Compare(b.Prefix) })
+	return out
+}
+
+// Counters are sums over the speaker's life.
+type Counters struct {
+	Engine      engine.Counters
+	Paths       int // in the RIB now
+	Prefixes    int // in the RIB now
+	Disregarded map[pnc.DisregardReason]uint64
+}
+
+// Counters reads the counters.
+func (s *Speaker) Counters() Counters {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := Counters{Engine: s.eng.Counters(), Prefixes: len(s.rib.prefixes), Disregarded: maps.Clone(s.rib.total)}
+	for _, p := range s.rib.peers {
+		c.Paths += p.paths
+	}
+	return c
+}

@@ -1,0 +1,216 @@
+package bgp
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"pncd/bgp/engine"
+	"pncd/bgp/nhc"
+	"pncd/pnc"
+)
+
+// ErrConfig is wrapped by every error about a configuration.
+var ErrConfig = errors.New("bgp configuration")
+
+func wrong(field, rule string, args ...any) error {
+	return fmt.Errorf("%w: %s: %s", ErrConfig, field, fmt.Sprintf(rule, args...))
+}
+
+// Validate says everything that is wrong with a configuration, each with its field and rule.
+func (c Config) Validate() error {
+	_, err := c.complete()
+	return err
+}
+
+// complete fills in the defaults and checks the result.
+func (c Config) complete() (Config, error) {
+	if c.ListenPort == 0 {
+		c.ListenPort = DefaultPort
+	}
+	if len(c.ListenAddresses) == 0 {
+		c.ListenAddresses = []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()}
+	}
+	if c.PNCCode == 0 {
+		c.PNCCode = nhc.DefaultPNCCode
+	}
+	c.Neighbors = slices.Clone(c.Neighbors)
+	for i := range c.Neighbors {
+		c.Neighbors[i].complete(c)
+	}
+	c.Originate = slices.Clone(c.Originate)
+	return c, c.check()
+}
+
+func (n *NeighborConfig) complete(c Config) {
+	n.Address = n.Address.Unmap()
+	if n.Port == 0 {
+		n.Port = DefaultPort
+	}
+	if n.LocalAS == 0 {
+		n.LocalAS = c.AS
+	}
+	if n.HoldTime == 0 {
+		n.HoldTime = DefaultHoldTime
+	}
+	if n.Keepalive == 0 {
+		n.Keepalive = n.HoldTime / 3
+	}
+	if n.ConnectRetry == 0 {
+		n.ConnectRetry = DefaultConnectRetry
+	}
+	if !n.LocalAddress.IsValid() && c.LocalAddress.IsValid() && c.LocalAddress.Is4() == n.Address.Is4() {
+		n.LocalAddress = c.LocalAddress
+	}
+	if len(n.Families) == 0 && n.Address.IsValid() {
+		n.Families = []Family{engine.FamilyOf(n.Address)}
+	}
+	if n.SendNHC == nil {
+		ibgp := !n.ebgp()
+		n.SendNHC = &ibgp
+	}
+}
+
+func (n *NeighborConfig) ebgp() bool { return n.PeerAS != n.LocalAS }
+
+func (c *Config) check() error {
+	var errs []error
+	bad := func(field, rule string, args ...any) { errs = append(errs, wrong(field, rule, args...)) }
+	if !c.RouterID.Is4() || c.RouterID.IsUnspecified() {
+		bad("router ID", "%q must be an IPv4 address other than 0.0.0.0 (RFC 4271 section 4.2)", c.RouterID)
+	}
+	if c.AS == 0 {
+		bad("AS", "is required (RFC 7607: not 0)")
+	}
+	if c.ListenPort < -1 || c.ListenPort > 65535 {
+		bad("listen port", "%d must be -1 or from 1 to 65535", c.ListenPort)
+	}
+	if c.PNCCode <= nhc.CodeBGPID {
+		bad("PNC code", "%d is assigned to another characteristic or reserved", c.PNCCode)
+	}
+	for _, p := range c.AcceptProxies {
+		if !p.IsValid() {
+			bad("accepted proxies", "%q is no prefix", p)
+		}
+	}
+	seen := map[netip.Addr]bool{}
+	for i := range c.Neighbors {
+		n := &c.Neighbors[i]
+		errs = append(errs, n.check(c)...)
+		if seen[n.Address] {
+			bad("neighbor "+n.Address.String(), "is configured twice")
+		}
+		seen[n.Address] = true
+	}
+	prefixes := map[netip.Prefix]bool{}
+	for _, o := range c.Originate {
+		if err := c.checkOriginate(o); err != nil {
+			errs = append(errs, err)
+		}
+		if prefixes[o.Prefix] {
+			bad("originate "+o.Prefix.String(), "is configured twice")
+		}
+		prefixes[o.Prefix] = true
+	}
+	return errors.Join(errs...)
+}
+
+func (n *NeighborConfig) check(c *Config) (errs []error) {
+	bad := func(rule string, args ...any) {
+		errs = append(errs, wrong("neighbor "+n.Address.String(), rule, args...))
+	}
+	switch a := n.Address; {
+	case !a.IsValid(), a.IsUnspecified(), a.IsMulticast():
+		bad("address must be a unicast address")
+	case a.IsLinkLocalUnicast():
+		bad("link-local neighbours aren't supported; use an address that means something beyond the link")
+	case slices.Contains(c.ListenAddresses, a), a == c.LocalAddress, a == n.LocalAddress:
+		bad("address is our own")
+	}
+	if n.PeerAS == 0 {
+		bad("AS is required")
+	}
+	if n.LocalAddress.IsValid() && n.LocalAddress.Is4() != n.Address.Is4() {
+		bad("local address %s is of another family", n.LocalAddress)
+	}
+	if len(n.Password) > 80 {
+		bad("password has %d octets, TCP MD5 takes at most 80", len(n.Password))
+	}
+	if n.HoldTime < 3*time.Second || n.HoldTime > 65535*time.Second {
+		bad("hold time %s must be from 3 s to 65535 s (RFC 4271 section 4.2)", n.HoldTime)
+	}
+	if n.Keepalive < time.Second || n.Keepalive >= n.HoldTime {
+		bad("keepalive %s must be at least 1 s and less than the hold time %s", n.Keepalive, n.HoldTime)
+	}
+	if n.ConnectRetry < time.Second {
+		bad("connect retry %s must be at least 1 s", n.ConnectRetry)
+	}
+	if n.TTLMin != 0 && n.EBGPMultihop != 0 {
+		bad("TTL security and EBGP multihop exclude each other")
+	}
+	if n.EBGPMultihop != 0 && !n.ebgp() {
+		bad("EBGP multihop is for EBGP; an IBGP session takes any number of hops")
+	}
+	if n.Passive && c.ListenPort == -1 {
+		bad("is passive, and the listen port is -1: the session could never come up")
+	}
+	if n.Passive && !slices.ContainsFunc(c.ListenAddresses, func(a netip.Addr) bool { return a.Is4() == n.Address.Is4() }) {
+		bad("is passive, and no listen address is of its family")
+	}
+	for i, f := range n.Families {
+		if f != IPv4Unicast && f != IPv6Unicast || slices.Contains(n.Families[:i], f) {
+			bad("family %d must be ipv4-unicast or ipv6-unicast, once each", f)
+		}
+	}
+	return errs
+}
+
+func (c *Config) checkOriginate(o OriginateConfig) error {
+	at := "originate " + o.Prefix.String()
+	switch {
+	case !o.Prefix.IsValid(), o.Prefix != o.Prefix.Masked():
+		return wrong(at, "must be a prefix without host bits")
+	case int(o.Mode) >= len(modeNames):
+		return wrong(at, "mode %d is unknown", o.Mode)
+	case pnc.CheckProxy(o.Proxy) != nil:
+		return wrong(at, "%v", pnc.CheckProxy(o.Proxy))
+	case o.Mode == ModeOriginate && (!o.NextHop.IsValid() || o.NextHop.IsUnspecified() || o.NextHop.IsMulticast() || o.NextHop.IsLinkLocalUnicast()):
+		return wrong(at, "mode originate needs a next hop, a unicast address that is not link-local: normally the router's loopback")
+	case o.Mode == ModeOriginate && o.Prefix.Addr().Is6() && o.NextHop.Unmap().Is4():
+		return wrong(at, "next hop %s is IPv4 and the prefix is IPv6", o.NextHop)
+	case o.Mode != ModeOriginate && o.NextHop.IsValid():
+		return wrong(at, "mode %s takes the router's next hop, so it must not have one", o.Mode)
+	case o.Mode == ModeOriginate && o.From.IsValid():
+		return wrong(at, "mode originate follows no router, so it must not name one")
+	case o.From.IsValid() && c.neighbor(o.From) == nil:
+		return wrong(at, "%s is no configured neighbour", o.From)
+	}
+	return nil
+}
+
+func (c *Config) neighbor(a netip.Addr) *NeighborConfig {
+	for i := range c.Neighbors {
+		if c.Neighbors[i].Address == a {
+			return &c.Neighbors[i]
+		}
+	}
+	return nil
+}
+
+// peer is the neighbour as the engine wants it.
+func (c *Config) peer(n NeighborConfig) engine.Peer {
+	return engine.Peer{
+		Address: n.Address, Port: n.Port, PeerAS: n.PeerAS, LocalAS: n.LocalAS, Passive: n.Passive,
+		Password: n.Password, TTLMin: n.TTLMin, Multihop: n.EBGPMultihop, HoldTime: n.HoldTime,
+		Keepalive: n.Keepalive, ConnectRetry: n.ConnectRetry, LocalAddress: n.LocalAddress,
+		Families: n.Families, AddPath: n.AddPath, Restart: n.GracefulRestart, Export: *n.SendNHC,
+		Description: n.Description,
+	}
+}
+
+// info is the neighbour as the RIB wants it.
+func (c *Config) info(n NeighborConfig) peerInfo {
+	return peerInfo{addr: n.Address, name: n.Address.String(), ebgp: n.ebgp(), accept: !n.ebgp() || n.AcceptEBGP, ownAS: int(n.AllowOwnAS)}
+}
