@@ -1,0 +1,102 @@
+package translator
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"pncd/dataplane/roce"
+	"pncd/proxyagent/internal/pace"
+)
+
+// Defaults of Config.
+const (
+	DefaultPaceWindow     = pace.DefaultWindow
+	DefaultPerQPSecond    = pace.DefaultPerSecond
+	DefaultTotalPerSecond = 200_000
+	DefaultTotalBurst     = 10_000
+	DefaultMaxQPs         = pace.DefaultMaxKeys
+	DefaultMaxNodes       = 1024
+)
+
+// Config configures a Translator. Where it says so, zero means the default.
+type Config struct {
+	// AcceptFrom holds the source addresses of the congestion nodes of the domain. When it is empty,
+	// and AcceptRouted is false, nothing is accepted.
+	AcceptFrom []netip.Prefix
+	// AcceptRouted also accepts the congestion nodes that routing tells of (Deps.Nodes).
+	AcceptRouted bool
+	// Interfaces are those that notifications may come in by; empty means all.
+	Interfaces []string
+	// MinTTL is the least TTL or hop limit that a notification may arrive with; zero means any.
+	MinTTL uint8
+	// ServedPrefixes are the senders that this proxy serves. Empty means none.
+	ServedPrefixes []netip.Prefix
+
+	PaceWindow     time.Duration // at most one CNP for a Source QP in it; zero means DefaultPaceWindow
+	PerQPPerSecond int           // at most so many for a Source QP in a second; zero means DefaultPerQPSecond
+	TotalPerSecond int           // of the proxy; zero means DefaultTotalPerSecond
+	TotalBurst     int           // of the proxy at once; zero means DefaultTotalBurst
+	// MaxQPs and MaxNodes bound the Source QPs that pacing remembers and the congestion nodes whose
+	// event numbers are followed, and with it the memory (about 250 octets each); the least recently seen makes room.
+	// Zero means DefaultMaxQPs and DefaultMaxNodes. They can't be changed later.
+	MaxQPs, MaxNodes int
+
+	CNPTOS  uint8  // TOS or traffic class of the CNP; zero means roce.DefaultCNPTOS
+	CNPTTL  uint8  // TTL or hop limit of the CNP; zero means roce.DefaultCNPTTL
+	CNPPKey uint16 // P_Key where none was learned for the flow; zero means roce.DefaultPKey
+}
+
+func (c Config) withDefaults() Config {
+	setDefault(&c.PaceWindow, DefaultPaceWindow)
+	setDefault(&c.PerQPPerSecond, DefaultPerQPSecond)
+	setDefault(&c.TotalPerSecond, DefaultTotalPerSecond)
+	setDefault(&c.TotalBurst, DefaultTotalBurst)
+	setDefault(&c.MaxQPs, DefaultMaxQPs)
+	setDefault(&c.MaxNodes, DefaultMaxNodes)
+	setDefault(&c.CNPTOS, roce.DefaultCNPTOS)
+	setDefault(&c.CNPTTL, roce.DefaultCNPTTL)
+	setDefault(&c.CNPPKey, roce.DefaultPKey)
+	return c
+}
+
+func setDefault[T comparable](v *T, d T) {
+	if *v == *new(T) {
+		*v = d
+	}
+}
+
+// Validate says which field is out of range.
+func (c Config) Validate() error {
+	for _, f := range []struct {
+		name     string
+		prefixes []netip.Prefix
+	}{{"AcceptFrom", c.AcceptFrom}, {"ServedPrefixes", c.ServedPrefixes}} {
+		for i, p := range f.prefixes {
+			if !p.IsValid() || p.Addr().Is4In6() {
+				return fmt.Errorf("translator: %s[%d] %s: must be an IPv4 or IPv6 prefix", f.name, i, p)
+			}
+		}
+	}
+	for i, name := range c.Interfaces {
+		if name == "" {
+			return fmt.Errorf("translator: Interfaces[%d]: must not be empty", i)
+		}
+	}
+	for _, f := range []struct {
+		name  string
+		value int64
+	}{
+		{"PaceWindow", int64(c.PaceWindow)},
+		{"PerQPPerSecond", int64(c.PerQPPerSecond)},
+		{"TotalPerSecond", int64(c.TotalPerSecond)},
+		{"TotalBurst", int64(c.TotalBurst)},
+		{"MaxQPs", int64(c.MaxQPs)},
+		{"MaxNodes", int64(c.MaxNodes)},
+	} {
+		if f.value < 0 {
+			return fmt.Errorf("translator: %s %d: must not be negative", f.name, f.value)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,170 @@
+package translator
+
+import (
+	"errors"
+	"net/netip"
+	"time"
+
+	pncv1 "pncd/api/pnc/v1"
+	"pncd/dataplane/roce"
+	"pncd/proxyagent/evidence"
+	"pncd/proxyagent/flowmap"
+	"pncd/proxyagent/internal/pace"
+	"pncd/proxyagent/message"
+)
+
+const protoUDP = 17
+
+// errAddress: a flow's address that no data packet can have.
+var errAddress = errors.New("the flow's addresses must be unicast, and not IPv4 mapped into IPv6")
+
+// qpKey is what pacing goes by: the sender's own QP.
+type qpKey struct {
+	sender   netip.Addr
+	sourceQP uint32
+}
+
+// core decides. It does no I/O, reads no clock and is not safe for concurrent use.
+type core struct {
+	flows  FlowMap
+	local  LocalAddresses
+	routed NodeSet
+
+	qps   *pace.Keyed[qpKey]
+	total *pace.Bucket
+	nodes *nodes
+}
+
+// decision is what becomes of one datagram.
+type decision struct {
+	rec    evidence.Record
+	cnp    roce.CNP // with the outcome translated: all but what the receipt number sets
+	packet []byte   // the CNP as it is sent; shares buf
+	buf    [roce.CNPLenIPv6]byte
+}
+
+func newCore(s *settings, deps *Deps) *core {
+	return &core{
+		flows: deps.FlowMap, local: deps.Local, routed: deps.Nodes,
+		qps:   pace.NewKeyed[qpKey](s.limits(), s.MaxQPs),
+		total: pace.NewBucket(s.TotalPerSecond, s.TotalBurst),
+		nodes: newNodes(s.MaxNodes),
+	}
+}
+
+// decide fills d. With the outcome translated the CNP is due: stamp and send it.
+func (c *core) decide(s *settings, dg *Datagram, now time.Time, d *decision) {
+	d.packet = nil
+	d.rec = evidence.Record{At: dg.At}
+	if d.rec.At.IsZero() {
+		d.rec.At = now
+	}
+	d.rec.Translation.Node = dg.From.Addr()
+	d.rec.Translation.EventPort = dg.From.Port()
+
+	trusted := s.inDomain(dg.From.Addr(), dg.IfName, c.routed)
+	near := s.MinTTL == 0 || dg.TTL >= int(s.MinTTL)
+	if trusted && near && !dg.BadSum {
+		// Also of a notification that is refused below: its number is not missing.
+		d.rec.Translation.Gap = c.nodes.observe(dg.From.Addr(), dg.From.Port(), now)
+	}
+	d.rec.Outcome = c.check(s, dg, trusted, near, now, d)
+}
+
+func (c *core) check(s *settings, dg *Datagram, trusted, near bool, now time.Time, d *decision) evidence.Outcome {
+	if dg.BadSum {
+		return pncv1.Outcome_OUTCOME_PROXY_BAD_CHECKSUM
+	}
+	n, err := parse(dg)
+	if n.Src.IsValid() {
+		d.rec.Flow = evidence.Flow{
+			Sender: n.Src, Receiver: n.Dst, SrcPort: n.SrcPort, DstPort: n.DstPort,
+			Proto: n.Proto, DestQP: n.DestQP,
+		}
+	}
+	switch {
+	case err != nil:
+		d.rec.Err = err.Error()
+		return pncv1.Outcome_OUTCOME_PROXY_MALFORMED
+	case !trusted:
+		return pncv1.Outcome_OUTCOME_PROXY_NOT_OUR_DOMAIN
+	case !near:
+		return pncv1.Outcome_OUTCOME_PROXY_TTL_TOO_LOW
+	case n.Proto != protoUDP || n.DstPort != roce.UDPPort:
+		return pncv1.Outcome_OUTCOME_PROXY_NOT_ROCEV2
+	case !s.served.Contains(n.Src):
+		return pncv1.Outcome_OUTCOME_PROXY_NOT_OUR_PREFIX
+	case c.local.IsLocal(n.Src):
+		return pncv1.Outcome_OUTCOME_PROXY_LOOP
+	}
+	return c.translate(s, &n, now, d)
+}
+
+// parse reads the notification; with errAddress it gives what was read as well.
+func parse(dg *Datagram) (message.Notification, error) {
+	if dg.Length != len(dg.Payload) {
+		// Longer than what is kept of a datagram, and so than any format.
+		return message.Notification{}, message.CheckLength(dg.Length)
+	}
+	n, err := message.Parse(dg.Payload)
+	if err == nil && !(isHost(n.Src) && isHost(n.Dst)) {
+		err = errAddress
+	}
+	return n, err
+}
+
+func isHost(a netip.Addr) bool {
+	return !a.IsUnspecified() && !a.IsMulticast() && !a.Is4In6() && a != broadcast
+}
+
+var broadcast = netip.AddrFrom4([4]byte{255, 255, 255, 255})
+
+// translate looks the Source QP up and paces.
+func (c *core) translate(s *settings, n *message.Notification, now time.Time, d *decision) evidence.Outcome {
+	e, verdict := c.flows.Lookup(flowmap.Key{Sender: n.Src, Receiver: n.Dst, DestQP: n.DestQP}, now)
+	if verdict != flowmap.Miss {
+		d.rec.Translation.Entry = entryOf(&e)
+	}
+	if verdict != flowmap.Hit {
+		return outcomeOf(verdict)
+	}
+	q := c.qps.State(qpKey{sender: n.Src, sourceQP: e.SourceQP})
+	switch {
+	case !c.qps.Allowed(q, now):
+		return pncv1.Outcome_OUTCOME_PROXY_PACED
+	case !c.total.Take(now):
+		return pncv1.Outcome_OUTCOME_PROXY_RATE_LIMITED
+	}
+	c.qps.Sent(q, now)
+	d.cnp = roce.CNP{
+		Src: n.Dst, Dst: n.Src, // as if from the receiver: so the sender's NIC finds its QP
+		TOS: s.CNPTOS, TTL: s.CNPTTL, PKey: e.PKey, DestQP: e.SourceQP,
+	}
+	if d.cnp.PKey == 0 {
+		d.cnp.PKey = s.CNPPKey
+	}
+	return pncv1.Outcome_OUTCOME_PROXY_TRANSLATED
+}
+
+// stamp gives a due CNP its receipt number and builds it.
+func (d *decision) stamp(receipt uint64) error {
+	d.cnp.SrcPort = message.EventPort(receipt) // the same range as the event numbers
+	// Not zero, or the kernel would choose it and break the ICRC that covers it.
+	d.cnp.IPID = uint16((receipt-1)%0xffff) + 1
+	packet, err := roce.AppendCNP(d.buf[:0], &d.cnp)
+	if err != nil {
+		return err
+	}
+	d.packet = packet
+	t := &d.rec.Translation
+	t.SourceQP, t.Receipt, t.ReceiptPort = d.cnp.DestQP, receipt, d.cnp.SrcPort
+	return nil
+}
+
+// refuse ends a due CNP that did not leave.
+func (d *decision) refuse(err error) {
+	d.rec.Outcome = pncv1.Outcome_OUTCOME_PROXY_SEND_ERROR
+	d.rec.Err = err.Error()
+	t := &d.rec.Translation
+	t.SourceQP, t.Receipt, t.ReceiptPort = 0, 0, 0
+}

@@ -1,0 +1,42 @@
+// Package translator is the proxy's end of the protocol: it turns a notification into one CNP to the
+// sender, with the sender's own QP in it, or into a named reason why none was sent.
+//
+// Translator holds the rules: it is handed datagrams and a time, and hands CNPs as whole IP packets to
+// a Sender. Listener and Serve are the edge: they read datagrams from UDP sockets in batches. The package does
+// not learn Source QPs (package flowmap does), advertises nothing and does not open the sockets that
+// CNPs leave by.
+//
+// # What is checked, in this order
+//
+//  1. enabled: the mechanism is on                                -> disabled
+//  2. the UDP checksum, when there is one                         -> bad-checksum
+//  3. length and fields: format 1                                 -> malformed
+//  4. domain: source address and interface                        -> not-our-domain
+//  5. the TTL or hop limit is not below the minimum               -> ttl-too-low
+//  6. the flow named is UDP to port 4791                          -> not-rocev2
+//  7. the sender is within the served prefixes                    -> not-our-prefix
+//  8. the sender is not one of our own addresses                  -> loop
+//  9. the Source-QP map has the answer                            -> map-miss, map-undecided,
+//     map-contradicted, map-aged, unsupported-transport
+//  10. pacing: the Source QP's window and share of the second     -> paced
+//  11. total rate: the proxy's token bucket                       -> rate-limited
+//  12. the CNP is built and sent                                  -> send-error, translated
+//
+// Notifications of format 2 are malformed here: the error of the record says that the format is not
+// supported. A share is used up only by what passes both 10 and 11.
+//
+// # One for one
+//
+// A notification becomes at most one CNP. Receipt numbers count the CNPs that the kernel took: when it
+// refuses one of a batch, those after it are numbered and built anew before they are sent, so that a
+// capture at the sender shows no number that was never sent.
+//
+// # Nothing is lost from the count
+//
+// Each datagram read ends in exactly one outcome. What the kernel drops before it can be read is taken
+// from the socket's drop counter (see drops.go) and counted as receive-overflow or bad-checksum, so
+// that the outcomes add up to what reached the sockets.
+//
+// Sources: draft-xiao-fann-fast-cnp-with-proxy-05; InfiniBand Architecture Specification volume 1,
+// annex A17.9.3, for the CNP; RFC 5082 for the TTL check.
+package translator

@@ -1,0 +1,108 @@
+package translator
+
+import (
+	"net/netip"
+	"time"
+
+	"pncd/proxyagent/internal/lru"
+	"pncd/proxyagent/message"
+)
+
+// restartStep: a step of more than this, which is a step backwards in a counter of 14 bits, is a
+// restart of the node.
+const restartStep = message.EventPortCount / 2
+
+// Node is what is known of one congestion node from its event numbers.
+type Node struct {
+	Addr     netip.Addr
+	Received uint64 // datagrams
+	Lost     uint64 // event numbers that were left out and did not come later
+	Late     uint64 // event numbers that came after a later one
+	Repeated uint64 // datagrams with the number of the one before
+	Restarts uint64
+	LastSeen time.Time
+}
+
+// nodeState follows one node's event numbers.
+type nodeState struct {
+	Node
+	numbered bool
+	last     uint16 // event number modulo 16,384
+	// missing: bit i is set when number last-1-i was counted as lost and may still come.
+	missing uint64
+}
+
+// nodes follows a bounded number of congestion nodes; one that made room for others starts anew.
+type nodes struct {
+	table *lru.Table[netip.Addr, nodeState]
+}
+
+func newNodes(limit int) *nodes { return &nodes{table: lru.New[netip.Addr, nodeState](limit)} }
+
+// observe takes a datagram from a node and returns how many event numbers were left out before it.
+func (n *nodes) observe(from netip.Addr, port uint16, now time.Time) uint32 {
+	s := n.table.Get(from)
+	if s == nil {
+		s = n.table.Put(from)
+		s.Addr = from
+	}
+	s.Received++
+	s.LastSeen = now
+	number, ok := message.EventIndex(port)
+	if !ok {
+		return 0 // no event number: just a port
+	}
+	return s.step(number)
+}
+
+func (s *nodeState) step(number uint16) uint32 {
+	if !s.numbered {
+		s.numbered, s.last, s.missing = true, number, 0
+		return 0
+	}
+	switch ahead := (number - s.last) % message.EventPortCount; {
+	case ahead == 0:
+		s.Repeated++
+		return 0
+	case ahead <= restartStep:
+		s.last = number
+		lost := uint32(ahead - 1)
+		s.missing = s.missing<<ahead | lowBits(lost)
+		s.Lost += uint64(lost)
+		return lost
+	default:
+		return s.stepBack(number, message.EventPortCount-ahead)
+	}
+}
+
+// stepBack: a number that was counted as lost was only late; any other step back is a restart, not
+// loss.
+func (s *nodeState) stepBack(number, back uint16) uint32 {
+	if bit := uint64(1) << (back - 1); back <= 64 && s.missing&bit != 0 {
+		s.missing &^= bit
+		s.Late++
+		s.Lost--
+		return 0
+	}
+	s.Restarts++
+	s.last, s.missing = number, 0
+	return 0
+}
+
+// lowBits has the n lowest bits set.
+func lowBits(n uint32) uint64 {
+	if n >= 64 {
+		return ^uint64(0)
+	}
+	return 1<<n - 1
+}
+
+// list gives the nodes, most recently heard first.
+func (n *nodes) list() []Node {
+	all := make([]Node, 0, n.table.Len())
+	n.table.All(func(_ netip.Addr, s *nodeState) bool {
+		all = append(all, s.Node)
+		return true
+	})
+	return all
+}
