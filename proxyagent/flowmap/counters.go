@@ -26,4 +26,49 @@ type Counters struct {
 }
 
 // Counters reads the counters.
-func (m *Map) Counters() Counters { return Counters{} }
+func (m *Map) Counters() Counters {
+	var sum Counters
+	for i := range m.shards {
+		sh := &m.shards[i]
+		sh.mu.Lock()
+		sum.add(&sh.c)
+		sh.mu.Unlock()
+	}
+	sum.UnsupportedRoCEv1 = m.rocev1.Load()
+	return sum
+}
+
+func (c *Counters) add(o *Counters) {
+	c.Packets += o.Packets
+	c.Learned += o.Learned
+	c.Confirmed += o.Confirmed
+	c.Contradicted += o.Contradicted
+	c.Withdrawn += o.Withdrawn
+	c.Aged += o.Aged
+	c.Closed += o.Closed
+	c.Evicted += o.Evicted
+	c.Refused += o.Refused
+	c.BadICRC += o.BadICRC
+	c.ICRCVerified += o.ICRCVerified
+	c.Malformed += o.Malformed
+	c.Foreign += o.Foreign
+	c.UnsupportedDC += o.UnsupportedDC
+	c.UnsupportedXRC += o.UnsupportedXRC
+	c.UnsupportedRoCEv1 += o.UnsupportedRoCEv1
+	c.UnsupportedVendor += o.UnsupportedVendor
+	c.CNP += o.CNP
+	c.CMREQ += o.CMREQ
+	c.CMMRA += o.CMMRA
+	c.CMREJ += o.CMREJ
+	c.CMREP += o.CMREP
+	c.CMRTU += o.CMRTU
+	c.CMDREQ += o.CMDREQ
+	c.CMDREP += o.CMDREP
+	c.CMSIDRREQ += o.CMSIDRREQ
+	c.CMSIDRREP += o.CMSIDRREP
+	c.CMLAP += o.CMLAP
+	c.CMAPR += o.CMAPR
+	c.CMOther += o.CMOther
+	c.CMMismatch += o.CMMismatch
+	c.CMEvicted += o.CMEvicted
+}

@@ -1,0 +1,82 @@
+package flowmap
+
+// decidesByPSN applies rule 6.
+func (sh *shard) decidesByPSN(c *candidate) bool {
+	x, y := c.streams[0], c.streams[1]
+	p := x.pair
+	if c.hx < isolatedHX || !c.enough(c.hx) || 4*c.bestRival() > c.hx || !c.spans() {
+		return false
+	}
+	if p.ports.symmetric() && x.port != y.port {
+		return false
+	}
+	return c.complete(sh) || c.isolated()
+}
+
+// complete is the second case of rule 6: every stream is seen, so each has its peer among them.
+func (c *candidate) complete(sh *shard) bool {
+	p := c.streams[0].pair
+	if !sh.m.tapComplete.Load() || p.rc[0] != p.rc[1] {
+		return false
+	}
+	switch {
+	case c.hx >= completeHX:
+		return true
+	case c.hx >= completeLowHX && p.votes.chanceOf() <= 1.0/32 && p.votes.trials >= completeTrials:
+		return true
+	}
+	return p.rc[0] == 1 && c.hx >= isolatedHX
+}
+
+// isolated is the first case of rule 6: both streams started at a random PSN, and no other stream is near.
+func (c *candidate) isolated() bool {
+	x, y := c.streams[0], c.streams[1]
+	p := x.pair
+	n := max(p.rc[0], p.rc[1])
+	if n > 1 && p.votes.chanceOf() > 1.0/32 {
+		return false
+	}
+	if !c.highStarts() || c.hits < c.wait {
+		return false
+	}
+	reach := int32(min(siblingReach, siblingTotal/n))
+	if x.hasSibling(reach) || y.hasSibling(reach) {
+		c.wait = 2 * c.hits // looking costs a pass over the streams: not at each vote
+		return false
+	}
+	return true
+}
+
+// highStarts says whether no PSN space that the two streams share was first seen near zero, where the
+// counters of applications that start from zero are.
+func (c *candidate) highStarts() bool {
+	shared := false
+	for i, s := range c.streams {
+		answers := &c.streams[1-i].resp // to the requests of s
+		if !s.req.seen || !answers.seen {
+			continue
+		}
+		if s.req.first < lowPSN || answers.first < lowPSN {
+			return false
+		}
+		shared = true
+	}
+	return shared
+}
+
+// hasSibling says whether another stream of this direction is, in one of its PSN spaces, within reach.
+func (s *stream) hasSibling(reach int32) bool {
+	near := func(a, b *half) bool {
+		if !a.seen || !b.seen {
+			return false
+		}
+		d := psnDiff(a.high, b.high)
+		return d <= reach && d >= -reach
+	}
+	for _, o := range s.pair.streams[s.side] {
+		if o != s && (near(&s.req, &o.req) || near(&s.resp, &o.resp)) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,77 @@
+package flowmap
+
+import "pncd/dataplane/roce"
+
+// identity is what a forger of packets can't easily match: how a stream's packets reach the tap (rule 11).
+type identity struct {
+	set     bool
+	ttl     uint8
+	mac     [6]byte
+	ifIndex int32
+}
+
+func identityOf(o *Observation) identity {
+	return identity{set: true, ttl: o.Packet.TTL, mac: o.Packet.SrcMAC, ifIndex: int32(o.IfIndex)}
+}
+
+// fits says whether a packet looks as the stream's packets did before.
+func (i *identity) fits(o *Observation) bool {
+	d := int(o.Packet.TTL) - int(i.ttl)
+	return i.sameSource(o) && d >= -ttlSlack && d <= ttlSlack
+}
+
+func (i *identity) sameSource(o *Observation) bool {
+	return i.ifIndex == int32(o.IfIndex) && i.mac == o.Packet.SrcMAC
+}
+
+// admit applies rule 11. A stream whose packets stopped for a second while others like it come another
+// way has been rerouted: it takes the new way, and the votes so far are dropped. It reports whether
+// the packet may be used.
+func (sh *shard) admit(s *stream, o *Observation, at int64) bool {
+	if !s.id.set {
+		s.id = identityOf(o)
+		return true
+	}
+	if s.id.fits(o) {
+		return true
+	}
+	sh.c.Foreign++
+	if s.packets != 0 && at-s.lastAt <= liveFor {
+		return false
+	}
+	s.id = identityOf(o)
+	sh.dropVotes(s)
+	return true
+}
+
+// mtuOf is the path MTU that a FIRST or MIDDLE packet shows, 0 for other packets.
+func mtuOf(p *roce.Packet) uint16 {
+	op := p.BTH.Opcode
+	var header int
+	switch op.Op() {
+	case roce.OpSendFirst, roce.OpSendMiddle, roce.OpWriteMiddle, roce.OpReadRespMiddle:
+	case roce.OpWriteFirst:
+		header = roce.RETHLen
+	case roce.OpReadRespFirst:
+		header = roce.AETHLen
+	default:
+		return 0
+	}
+	switch n := payloadLen(p) - header; n {
+	case 256, 512, 1024, 2048, 4096:
+		return uint16(n)
+	}
+	return 0
+}
+
+// payloadLen is the length on the wire of what follows the BTH, also when the capture holds less of it.
+func payloadLen(p *roce.Packet) int {
+	if !p.Truncated || len(p.IP) < 6 {
+		return len(p.Body)
+	}
+	const udpBTHICRC = 8 + 12 + 4
+	if p.IP[0]>>4 == 4 {
+		return int(p.IP[2])<<8 + int(p.IP[3]) - int(p.IP[0]&0xF)*4 - udpBTHICRC
+	}
+	return int(p.IP[4])<<8 + int(p.IP[5]) - udpBTHICRC
+}

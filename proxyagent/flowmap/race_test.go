@@ -1,0 +1,5 @@
+//go:build race
+
+package flowmap
+
+const raceEnabled = true

@@ -1,0 +1,62 @@
+package flowmap
+
+import "time"
+
+// The rules of the votes. A response from B to A carries the PSN of the request from A to B that it
+// answers (IBTA volume 1, section 9.7.5.1), so the response stream, named by A's QP, votes for each
+// request stream, named by B's QP, that sent that PSN a short time ago. Per address pair, X is a request
+// stream and Y a response stream the other way; both directions feed one score for (X, Y).
+//
+//	 1  what is indexed: ackable requests                      index.go
+//	 2  what votes, and how                                    vote.go
+//	 3  how often a stranger matches by chance                 vote.go
+//	 4  evidence against a pair                                against.go
+//	 5  deciding with UDP source ports                         decide_port.go
+//	 6  deciding by PSN alone                                  decide_psn.go
+//	 7  UC, which has no responses                             uc.go
+//	 8  withdrawing                                            withdraw.go
+//	 9  candidate slots; the flow label breaks a tie           candidate.go, decide_port.go
+//	10  one peer at a time for a QP                            claims.go
+//	11  against forged responses                               identity.go, decide.go
+//
+// The numbers were found by simulation against known truth; simpler rules give wrong pairs.
+const (
+	maxPerPSN    = 9 // rule 1: entries considered for one PSN
+	exclusiveMax = 8 // rule 2: up to so many matches, a match is 'exclusive enough'
+
+	lagBoundStart  = int64(200 * time.Millisecond) // rule 2: until lags are known
+	lagsNeeded     = 32                            // rule 2: lags of decided pairs that make a median
+	lagFactor      = 8                             // rule 2: bound = factor x median + slack
+	lagSlack       = int64(200 * time.Microsecond)
+	tapReordering  = int64(250 * time.Microsecond) // rule 4: more than the tap's own reordering
+	againstNeeded  = 2                             // rule 4
+	againstShare   = 8                             // rule 4: and more than hits / 8
+	ackShare       = 32                            // rules 5 and 6: hits >= Y's ACKs / 32
+	fewPairs       = 128                           // rule 5: nX x nY up to here need no complete tap
+	lowPSN         = 65_536                        // rule 6: a first PSN below may be a counter from 0
+	siblingReach   = 1024                          // rule 6: no sibling within min(1024, 2^18 / n)
+	siblingTotal   = 1 << 18
+	isolatedHX     = 3 // rule 6
+	completeHX     = 16
+	completeLowHX  = 4
+	completeTrials = 64
+	ucPackets      = 4 // rule 7: with the formula
+	ucPacketsBlind = 64
+	ucPortsBlind   = 4
+
+	jumpPSN       = 1 << 15                       // rule 8
+	idleReset     = int64(100 * time.Millisecond) // rule 8: idle that long, then
+	idleBack      = 64                            // more than so many PSNs back
+	msnBack       = 4                             // rule 8: MSN back by more than this
+	msnLow        = 64                            // to under this
+	outsideNeeded = 4                             // rule 8: ACKs outside of
+	outsideBack   = 1 << 17                       // [highest - 2^17,
+	outsideAhead  = 1024                          // highest + 1024]
+	rivalHX       = 3                             // rule 8: a rival so strong, and more than half
+
+	maxCandidates = 16 // rule 9
+
+	liveFor  = int64(time.Second)      // rule 10: a pair seen within this is live
+	voteSpan = int64(time.Millisecond) // rule 11
+	ttlSlack = 1                       // rule 11
+)

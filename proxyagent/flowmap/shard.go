@@ -1,0 +1,117 @@
+package flowmap
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"pncd/dataplane/roce"
+)
+
+// shard holds the address pairs that hash to it. Both directions of a pair are in one shard, so one lock
+// covers a packet.
+type shard struct {
+	m  *Map
+	mu sync.Mutex
+	_  [40]byte // keeps the locks of neighbours apart
+
+	streams map[streamKey]*stream
+	pairs   map[pairKey]*addrPair
+	pending exchangeList
+	lru     lruList
+	c       Counters
+	stale   atomic.Int64 // when the least recently seen stream was listed; 0 without streams
+}
+
+// streamKey is a flowKey with the VLAN.
+type streamKey struct {
+	flow flowKey
+	vlan uint16
+}
+
+func (p *addrPair) streamKey(to uint8, qp uint32) streamKey {
+	k := streamKey{vlan: p.key.vlan}
+	k.flow = flowKey{sender: p.key.low, receiver: p.key.high, context: p.key.context, destQP: qp}
+	if to == 0 {
+		k.flow.sender, k.flow.receiver = k.flow.receiver, k.flow.sender
+	}
+	return k
+}
+
+// newPair makes the pair of a packet's addresses.
+func (sh *shard) newPair(key pairKey, pkt *roce.Packet) *addrPair {
+	p := &addrPair{key: key}
+	p.addr[0], p.addr[1] = pkt.Src, pkt.Dst
+	if pkt.Src.As16() != key.low {
+		p.addr[0], p.addr[1] = pkt.Dst, pkt.Src
+	}
+	sh.pairs[key] = p
+	return p
+}
+
+// unref drops one of the things that keep a pair.
+func (sh *shard) unref(p *addrPair) {
+	if p.refs--; p.refs == 0 {
+		delete(sh.pairs, p.key)
+	}
+}
+
+// streamTo finds or makes the stream of p to a QP on a side.
+func (sh *shard) streamTo(p *addrPair, side uint8, qp uint32, t roce.Transport, at int64) *stream {
+	k := p.streamKey(side, qp)
+	if s := sh.streams[k]; s != nil {
+		if s.transport != t {
+			sh.changeTransport(s, t, at)
+		}
+		return s
+	}
+	s := &stream{pair: p, qp: qp, side: side, pos: -1, transport: t, lastAt: at}
+	s.lastSeen.Store(at)
+	p.refs++
+	sh.streams[k] = s
+	sh.lru.push(s, at)
+	sh.noteStale()
+	if supported(t) {
+		sh.publish(s, StateUndecided, SourceNone, nil, at, "")
+	} else {
+		sh.publish(s, StateUnsupported, SourceNone, nil, at, t.String())
+	}
+	sh.m.addStream(s, k.flow)
+	return s
+}
+
+// changeTransport begins a stream anew when its QP turns out to be of another transport.
+func (sh *shard) changeTransport(s *stream, t roce.Transport, at int64) {
+	if s.link != nil {
+		sh.contradict(s.link, at, "the QP changed its transport")
+	}
+	s.pair.leave(s)
+	sh.reset(s)
+	s.transport, s.closedAt = t, 0
+	if supported(t) {
+		sh.publish(s, StateUndecided, SourceNone, nil, at, "the QP changed its transport")
+	} else {
+		sh.publish(s, StateUnsupported, SourceNone, nil, at, t.String())
+	}
+}
+
+// supported says whether the Source QP of a transport's flows can be learned.
+func supported(t roce.Transport) bool {
+	return t == roce.TransportRC || t == roce.TransportUC || t == roce.TransportUD
+}
+
+// remove takes a stream out of the map, as state says.
+func (sh *shard) remove(s *stream, state State, at int64) {
+	sh.dropCandidates(s)
+	s.pair.leave(s)
+	s.gone = true
+	sh.lru.remove(s)
+	sh.noteStale()
+	k := s.pair.streamKey(s.side, s.qp)
+	delete(sh.streams, k)
+	sh.m.removeStream(s, k.flow)
+	if state == StateEvicted {
+		sh.c.Evicted++
+		sh.publish(s, StateEvicted, SourceNone, nil, at, "the map is full")
+	}
+	sh.unref(s.pair)
+}

@@ -1,0 +1,176 @@
+package flowmap
+
+import (
+	"sync/atomic"
+
+	"pncd/dataplane/roce"
+)
+
+// stream is all that is known of one key in one VLAN: the packets from one address to one QP at another.
+// It carries the requests of its sender and the sender's responses to requests the other way. Fields
+// without a note are guarded by the shard's lock.
+type stream struct {
+	pair *addrPair
+	qp   uint32 // Destination QP
+	side uint8  // the receiver's side in the pair
+	pos  int32  // place in pair.streams[side]; -1 when it is not counted there
+
+	transport roce.Transport
+	id        identity
+	epoch     uint8 // steps when all that was learned is dropped, so that the index forgets it too
+	gone      bool  // removed from the map
+	hasPort   bool
+	open      bool // counted in pair.open
+	asking    bool // counted in pair.asking
+	port      uint16
+	flowLabel uint32
+	packets   uint32
+	mtu       uint16 // payload of FIRST and MIDDLE packets, by which READs are counted; 0 before one
+
+	req, resp half
+	acked     ackHistory
+	lastVote  uint32 // PSN of the last response that could vote
+	voted     bool
+	acks      uint32 // responses that could vote (rule 2)
+	msn       uint32
+	msnSeen   bool
+	outside   uint8 // ACKs in a row out of the window (rule 8)
+	jumps     uint8 // PSN jumps not yet followed by PSNs in sequence (rule 8)
+	inOrder   uint8 // packets in sequence since the last jump
+
+	cands []*candidate
+	link  *link
+
+	udQP       uint32 // UD: the source QP of the DETH
+	udMixed    int64  // UD: when another source QP was last seen
+	closedAt   int64
+	lastAt     int64 // time of the last packet that counted, unix nanoseconds
+	older      *stream
+	newer      *stream
+	listedAt   int64
+	lastSeen   atomic.Int64 // lastAt, to a millisecond, for readers without the lock
+	meta       atomic.Uint64
+	answer     atomic.Pointer[answer]
+	metaCached uint64
+}
+
+// meta's layout, for readers without the lock: P_Key, UDP source port, and whether data was seen.
+const (
+	metaPortShift = 16
+	metaSeen      = 1 << 32
+)
+
+func (s *stream) setMeta(pkey, port uint16) {
+	if v := uint64(pkey) | uint64(port)<<metaPortShift | metaSeen; v != s.metaCached {
+		s.metaCached = v
+		s.meta.Store(v)
+	}
+}
+
+// setMetaPKey sets the P_Key that CM agreed on, until data shows one.
+func (s *stream) setMetaPKey(pkey uint16) {
+	s.metaCached = uint64(pkey)
+	s.meta.Store(s.metaCached)
+}
+
+// half is one PSN space of a stream: that of its requests, or that of its responses.
+type half struct {
+	seen        bool
+	first, high uint32 // first PSN seen, highest PSN seen
+	at          int64  // when the last packet in sequence was seen
+}
+
+// step is what a packet's PSN means for its half.
+type step uint8
+
+const (
+	stepOld  step = iota // a PSN seen before, or skipped before
+	stepNew              // the highest so far: it was not sent before
+	stepJump             // more than jumpPSN away
+	stepBack             // back after idling: a new life of the QP
+)
+
+// track takes a packet that occupies the PSNs from first to last. A jump or a step back changes nothing.
+func (h *half) track(first, last uint32, at int64) step {
+	if !h.seen {
+		*h = half{seen: true, first: first, high: last, at: at}
+		return stepNew
+	}
+	d := psnDiff(first, h.high)
+	if d > jumpPSN || d < -jumpPSN {
+		return stepJump
+	}
+	if d < -idleBack && at-h.at >= idleReset {
+		return stepBack
+	}
+	h.at = max(h.at, at)
+	if psnDiff(last, h.high) <= 0 {
+		return stepOld
+	}
+	h.high = last
+	if d <= 0 { // a READ request that was issued again, now for more
+		return stepOld
+	}
+	return stepNew
+}
+
+// ackHistory remembers how far a stream had acknowledged, and when, for rule 4: a few spans of time,
+// each with the highest PSN acknowledged by its end.
+type ackHistory struct {
+	spans [4]ackSpan
+	n     uint8 // spans used
+	head  uint8 // the newest one
+	first uint32
+}
+
+type ackSpan struct {
+	start, end int64
+	psn        uint32
+}
+
+const ackSpanLen = int64(100_000)
+
+func (h *ackHistory) add(psn uint32, at int64) {
+	if h.n == 0 {
+		h.first = psn
+		h.spans[0], h.n, h.head = ackSpan{at, at, psn}, 1, 0
+		return
+	}
+	cur := &h.spans[h.head]
+	if psnDiff(psn, cur.psn) <= 0 {
+		return
+	}
+	if at-cur.start < ackSpanLen {
+		cur.psn, cur.end = psn, max(cur.end, at)
+		return
+	}
+	h.head = (h.head + 1) % uint8(len(h.spans))
+	h.spans[h.head] = ackSpan{at, at, psn}
+	h.n = min(h.n+1, uint8(len(h.spans)))
+}
+
+// before says whether psn had been acknowledged by the time at.
+func (h *ackHistory) before(psn uint32, at int64) bool {
+	for i := range h.n {
+		s := &h.spans[(h.head+uint8(len(h.spans))-i)%uint8(len(h.spans))]
+		if s.end <= at {
+			return psnDiff(psn, s.psn) <= 0 && psnDiff(psn, h.first) >= 0
+		}
+	}
+	return false
+}
+
+// known says whether the stream is paired by evidence that needs no further votes.
+func (s *stream) exact() bool { return s.link != nil && s.link.source != SourcePSN }
+
+// partner is the other direction of a linked stream.
+func (l *link) partner(s *stream) *stream { return l.streams[1-s.side] }
+
+// readPackets is how many PSNs a READ of n octets takes: one for each response packet, at least one
+// (IBTA volume 1, section 9.7.5.2.7). With an unknown path MTU the largest is assumed.
+func readPackets(n uint32, mtu uint16) uint32 {
+	if mtu == 0 {
+		mtu = 4096
+	}
+	return min(max((n+uint32(mtu)-1)/uint32(mtu), 1), 1<<22)
+}

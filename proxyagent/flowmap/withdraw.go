@@ -1,0 +1,94 @@
+package flowmap
+
+// sequence takes the PSNs of a packet into one of the stream's halves, and applies the first part of rule
+// 8: one jump suspends the pair, a second one ends it; so does going back after idling. It reports
+// whether the packet may be used further.
+func (sh *shard) sequence(s *stream, h *half, first, last uint32, at int64) (step, bool) {
+	st := h.track(first, last, at)
+	switch st {
+	case stepJump:
+		s.inOrder = 0
+		s.jumps++
+		if s.jumps == 1 {
+			if s.link != nil {
+				sh.suspend(s.link, true, at, "a PSN jump")
+			}
+			return st, false
+		}
+		sh.restart(s, at, "PSN jumps")
+		return h.track(first, last, at), true
+	case stepBack:
+		sh.restart(s, at, "PSN back after idling")
+		return h.track(first, last, at), true
+	}
+	if s.jumps > 0 {
+		s.inOrder++
+		if s.inOrder >= 2 { // the jump was not the stream's own
+			s.jumps = 0
+			if s.link != nil && s.link.partner(s).jumps == 0 {
+				sh.suspend(s.link, false, at, "in sequence again")
+			}
+		}
+	}
+	return st, true
+}
+
+// msnRestarts applies rule 8 to the message sequence number of an AETH: back by more than 4 to under 64
+// means that the responder's QP started again.
+func (sh *shard) msnRestarts(s *stream, msn uint32, at int64) bool {
+	restarted := false
+	d := psnDiff(msn, s.msn)
+	if s.msnSeen && d < -msnBack && msn < msnLow {
+		sh.restart(s, at, "MSN started again")
+		restarted = true
+	}
+	if !s.msnSeen || d > 0 {
+		s.msn, s.msnSeen = msn, true
+	}
+	return restarted
+}
+
+// checkWindow applies rule 8 to a response of a pair: four in a row that answer nothing the peer has
+// sent end it. A response in the window confirms the pair.
+func (sh *shard) checkWindow(s *stream, psn uint32, at int64) (ended bool) {
+	l := s.link
+	if l == nil {
+		return false
+	}
+	req := &l.partner(s).req
+	if !req.seen {
+		return false
+	}
+	d := psnDiff(psn, req.high)
+	if d > outsideAhead || d < -outsideBack {
+		s.outside++
+		if s.outside >= outsideNeeded {
+			sh.restart(s, at, "responses outside of the window")
+			return true
+		}
+		return false
+	}
+	s.outside = 0
+	l.good()
+	if !l.suspended {
+		sh.confirm(l, at, "responses agree")
+	}
+	return false
+}
+
+// newPort applies rule 8 to a change of the UDP source port.
+func (sh *shard) newPort(s *stream, port uint16, at int64) {
+	if s.hasPort {
+		if s.port == port {
+			return
+		}
+		sh.restart(s, at, "UDP source port changed")
+	}
+	if s.pos >= 0 {
+		if s.hasPort {
+			s.pair.ports.add(s.port, s.side, -1)
+		}
+		s.pair.ports.add(port, s.side, 1)
+	}
+	s.port, s.hasPort = port, true
+}
