@@ -41,8 +41,8 @@ func TestLoopedCaptureContinuesItsSequenceNumbers(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := replayer(c, ReplayConfig{}, "10.0.0.1", "10.0.0.2")
-			last := map[stream]uint32{} // PSN of each stream's latest request
-			msns := map[stream]uint32{} // MSN of each stream's latest answer
+			last := map[stream]uint32{}               // PSN of each stream's latest request
+			msns := map[stream]uint32{}               // MSN of each stream's latest answer
 			requested := map[stream]map[uint32]bool{} // request PSNs in all passes so far
 			for pass := range uint32(4) {
 				for i := range c.packets {
