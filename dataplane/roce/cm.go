@@ -52,12 +52,9 @@ func (k CMKind) String() string {
 
 func (k CMKind) known() bool { return k >= CMREQ && k <= CMAPR }
 
-// privateDataAt is where the private data starts in the message body, by kind: all that stands before it
-// must be there for a message to be decoded.
-var privateDataAt = [...]int{
-	CMREQ - CMREQ: 140, CMMRA - CMREQ: 10, CMREJ - CMREQ: 84, CMREP - CMREQ: 36, CMRTU - CMREQ: 8,
-	CMDREQ - CMREQ: 12, CMDREP - CMREQ: 8, CMSIDRREQ - CMREQ: 16, CMSIDRREP - CMREQ: 96, CMLAP - CMREQ: 64, CMAPR - CMREQ: 84,
-}
+// privateDataAt is where the private data starts in the message body, in the order of the kinds from REQ on:
+// all that stands before it must be there for a message to be decoded.
+var privateDataAt = [...]int{140, 10, 84, 36, 8, 12, 8, 16, 96, 64, 84}
 
 // Transport values of CM.Transport (REQ only).
 const (
