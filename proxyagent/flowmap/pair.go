@@ -51,8 +51,9 @@ func (v *voteState) chanceOf() float64 { return (v.chance + 0.5) / (v.trials + 8
 // portTable counts the streams of a pair by UDP source port and side.
 type portTable struct {
 	count    map[uint16]*[2]int32
-	distinct [2]int // ports seen on a side
-	common   int    // ports seen on both
+	streams  [2]int32 // streams with a port, by side
+	distinct [2]int   // ports seen on a side
+	common   int      // ports seen on both
 }
 
 func (t *portTable) add(port uint16, side uint8, n int32) {
@@ -66,6 +67,7 @@ func (t *portTable) add(port uint16, side uint8, n int32) {
 	}
 	had, hadOther := c[side] > 0, c[1-side] > 0
 	c[side] += n
+	t.streams[side] += n
 	has := c[side] > 0
 	switch {
 	case has && !had:

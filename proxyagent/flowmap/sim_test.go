@@ -39,6 +39,7 @@ type simConfig struct {
 	start    startMode
 	ports    portMode
 	lockstep bool // all connections send a message of the same size in each round
+	burst    bool // in lockstep, within a few microseconds of each other
 	mixed    bool // sizes differ by message, 1 to 16 packets
 	reads    float64
 	atomics  float64
@@ -260,10 +261,14 @@ func (s *sim) round() {
 		return
 	}
 	s.size = 1 + s.rng.Uint32N(3)
+	spread := int64(s.cfg.gap)
+	if s.cfg.burst {
+		spread = 5000
+	}
 	for _, c := range s.conns {
 		for i := range c.end {
 			if i == 0 || s.cfg.bothWays {
-				s.push(simEvent{at: s.now + s.rng.Int64N(int64(s.cfg.gap)), kind: evPost, pkt: simPacket{conn: c, from: uint8(i)}})
+				s.push(simEvent{at: s.now + s.rng.Int64N(spread), kind: evPost, pkt: simPacket{conn: c, from: uint8(i)}})
 			}
 		}
 	}

@@ -1,9 +1,14 @@
 package flowmap
 
+import "pncd/dataplane/roce"
+
 // sequence takes the PSNs of a packet into one of the stream's halves, and applies the first part of rule
 // 8: one jump suspends the pair, a second one ends it; so does going back after idling. It reports
 // whether the packet may be used further.
 func (sh *shard) sequence(s *stream, h *half, first, last uint32, at int64) (step, bool) {
+	if s.link != nil && h == &s.req && h.seen {
+		sh.doubt(s, psnDiff(first, h.high), at)
+	}
 	st := h.track(first, last, at)
 	switch st {
 	case stepJump:
@@ -25,12 +30,32 @@ func (sh *shard) sequence(s *stream, h *half, first, last uint32, at int64) (ste
 		s.inOrder++
 		if s.inOrder >= 2 { // the jump was not the stream's own
 			s.jumps = 0
-			if s.link != nil && s.link.partner(s).jumps == 0 {
-				sh.suspend(s.link, false, at, "in sequence again")
-			}
+			sh.resume(s.link, at)
 		}
 	}
 	return st, true
+}
+
+// resume gives a suspended answer again when nothing holds it back any more; nil is fine.
+func (sh *shard) resume(l *link, at int64) {
+	if l != nil && l.doubtAt == 0 && l.streams[0].jumps == 0 && l.streams[1].jumps == 0 {
+		sh.suspend(l, false, at, "in sequence again")
+	}
+}
+
+// doubt suspends a pair on a step of more than outsideAhead PSNs that is too small for a jump: one in 256
+// reused QPs starts that near to its old sequence. The next response of the peer in the window lifts it;
+// without one for as long as idleReset the pair ends.
+func (sh *shard) doubt(s *stream, d int32, at int64) {
+	l := s.link
+	if l.doubtAt != 0 && at-l.doubtAt > idleReset {
+		sh.restart(s, at, "a PSN step that no response followed")
+		return
+	}
+	if l.doubtAt == 0 && (d > outsideAhead || d < -outsideAhead) && d <= jumpPSN && d >= -jumpPSN && s.transport == roce.TransportRC {
+		l.doubtAt = at
+		sh.suspend(l, true, at, "a PSN step")
+	}
 }
 
 // msnRestarts applies rule 8 to the message sequence number of an AETH: back by more than 4 to under 64
@@ -70,6 +95,10 @@ func (sh *shard) checkWindow(s *stream, psn uint32, at int64) (ended bool) {
 	}
 	s.outside = 0
 	l.good()
+	if l.doubtAt != 0 && at > l.doubtAt {
+		l.doubtAt = 0
+		sh.resume(l, at)
+	}
 	if !l.suspended {
 		sh.confirm(l, at, "responses agree")
 	}
