@@ -19,6 +19,6 @@
 // process that started them (PR_SET_PDEATHSIG); what a SIGKILL left is removed by the next Up of any
 // lab, from a state file that names namespaces and processes by pid and start time.
 //
-// It needs root, and nsenter, unshare, mount, ip (iproute2) and sysctl. It is not for production use
+// It needs root, and nsenter, unshare, mount and sh; topologies mostly use ip (iproute2). It is not for production use
 // and not a container runtime.
 package lab

@@ -267,8 +267,10 @@ func (l *Lab) sysctls(ctx context.Context, def *Node) error {
 	}
 	slices.Sort(keys)
 	for _, k := range keys {
-		if _, err := l.Exec(ctx, def.Name, "sysctl", "-qw", k+"="+def.Sysctls[k]); err != nil {
-			return fmt.Errorf("sysctls: %w", err)
+		// As sysctl(8): dots part the path; a slash stands for a dot in an interface's name.
+		path := "/proc/sys/" + strings.NewReplacer(".", "/", "/", ".").Replace(k)
+		if _, err := l.Exec(ctx, def.Name, "sh", "-c", `printf %s "$2" >"$1"`, "sh", path, def.Sysctls[k]); err != nil {
+			return fmt.Errorf("sysctls: %s: %w", k, err)
 		}
 	}
 	return nil
