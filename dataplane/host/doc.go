@@ -1,0 +1,7 @@
+// Package host tells what the kernel knows about this host, by rtnetlink (RFC 3549, rtnetlink(7)):
+// its links and addresses, whether an interface exists, and, followed as it changes, whether and how
+// an address can be reached (next-hop tracking).
+//
+// It reads only: it never makes or changes a link, an address, a route or a rule, and it moves no
+// packets. It knows nothing of what the addresses are for.
+package host

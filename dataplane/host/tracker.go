@@ -1,0 +1,270 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gaissmai/bart"
+	"github.com/sirupsen/logrus"
+)
+
+// Config is what a Tracker needs to know.
+type Config struct {
+	// AllowDefault lets 0.0.0.0/0 and ::/0 count as a route.
+	AllowDefault bool
+	// Namespace is the path of a network namespace; empty means the process's own.
+	Namespace string
+	// OnChange is told what changed, from the goroutine of Run: addresses with a new status, those
+	// that are watched for the first time included. It must not block for long. May be nil.
+	OnChange func(changed map[netip.Addr]Status)
+	// ReceiveBuffer is the size in octets of the subscription's receive buffer; 0 means 8 MiB.
+	ReceiveBuffer int
+	// Settle is how long to wait for the rest of a burst of changes; 0 means 5 ms.
+	Settle time.Duration
+}
+
+// Defaults of Config.
+const (
+	DefaultReceiveBuffer = 8 << 20
+	DefaultSettle        = 5 * time.Millisecond
+)
+
+// Tracker follows whether and how the kernel would reach a set of addresses: next-hop tracking.
+//
+// It asks the kernel for each address, and asks again when links, addresses, routes, rules or nexthop
+// objects change. When the kernel says that it dropped notifications, everything is asked again.
+type Tracker struct {
+	cfg  Config
+	log  logrus.FieldLogger
+	wake chan struct{} // something may have changed
+
+	ready     chan struct{}
+	readyOnce sync.Once
+
+	overruns, rounds, changes atomic.Uint64
+
+	mu      sync.Mutex
+	watched *bart.Lite // as host routes; replaced, never modified
+	status  map[netip.Addr]Status
+	fresh   map[netip.Addr]struct{} // watched, no status yet
+}
+
+// Stats are counts since the tracker was made.
+type Stats struct {
+	Overruns uint64 // times that the kernel dropped notifications
+	Rounds   uint64 // times that all addresses were asked for
+	Changes  uint64 // changes of an address's status
+	Watched  int    // addresses that are watched
+}
+
+// NewTracker makes a tracker. It does nothing before Run.
+func NewTracker(cfg Config, log logrus.FieldLogger) *Tracker {
+	if cfg.ReceiveBuffer <= 0 {
+		cfg.ReceiveBuffer = DefaultReceiveBuffer
+	}
+	if cfg.Settle <= 0 {
+		cfg.Settle = DefaultSettle
+	}
+	return &Tracker{
+		cfg: cfg, log: log,
+		wake:    make(chan struct{}, 1),
+		ready:   make(chan struct{}),
+		watched: new(bart.Lite),
+		status:  map[netip.Addr]Status{},
+		fresh:   map[netip.Addr]struct{}{},
+	}
+}
+
+// Watch sets the addresses to follow: those not named are followed no longer. It doesn't wait for
+// their status.
+func (t *Tracker) Watch(addrs ...netip.Addr) {
+	watched := new(bart.Lite)
+	t.mu.Lock()
+	status := make(map[netip.Addr]Status, len(addrs))
+	fresh := map[netip.Addr]struct{}{}
+	for _, a := range addrs {
+		if !a.IsValid() {
+			continue
+		}
+		a = a.Unmap().WithZone("")
+		watched.Insert(netip.PrefixFrom(a, a.BitLen()))
+		if s, ok := t.status[a]; ok {
+			status[a] = s
+		} else {
+			fresh[a] = struct{}{}
+		}
+	}
+	t.watched, t.status, t.fresh = watched, status, fresh
+	t.mu.Unlock()
+	t.poke()
+}
+
+// Reach gives the status of a watched address; known is false when it is not watched, or not yet
+// asked for.
+func (t *Tracker) Reach(addr netip.Addr) (s Status, known bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s, known = t.status[addr.Unmap()]
+	return s, known
+}
+
+// Ready is closed after the first round.
+func (t *Tracker) Ready() <-chan struct{} { return t.ready }
+
+// Stats gives the counts.
+func (t *Tracker) Stats() Stats {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return Stats{
+		Overruns: t.overruns.Load(), Rounds: t.rounds.Load(), Changes: t.changes.Load(),
+		Watched: len(t.status) + len(t.fresh),
+	}
+}
+
+func (t *Tracker) poke() {
+	select {
+	case t.wake <- struct{}{}:
+	default: // a round is due already
+	}
+}
+
+// concerns reports whether a route for the prefix can matter to a watched address.
+func (t *Tracker) concerns(p netip.Prefix) bool {
+	t.mu.Lock()
+	watched := t.watched
+	t.mu.Unlock()
+	return watched.OverlapsPrefix(p)
+}
+
+// Run follows until the context ends, which gives nil. It may be called again after it returned.
+func (t *Tracker) Run(ctx context.Context) error {
+	h, err := Open(t.cfg.Namespace)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	// First subscribe, then ask: what changes between the two is asked for again.
+	sub, err := subscribe(t.cfg.Namespace, t.cfg.ReceiveBuffer)
+	if err != nil {
+		return err
+	}
+	reader := make(chan error, 1)
+	go func() {
+		reader <- sub.run(t.concerns, t.poke, func() {
+			t.log.Warn("the kernel dropped route notifications, asking for everything again")
+			t.overruns.Add(1)
+			t.poke()
+		})
+	}()
+	err = t.loop(ctx, h, reader)
+	sub.close()
+	if errors.Is(err, errReader) {
+		return err
+	}
+	return errors.Join(err, <-reader)
+}
+
+// errReader is wrapped by the error of a reader that ended by itself.
+var errReader = errors.New("next-hop tracking")
+
+func (t *Tracker) loop(ctx context.Context, h *Host, reader <-chan error) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	<-timer.C
+	for {
+		begin := time.Now()
+		if err := t.round(h); err != nil {
+			return err
+		}
+		took := time.Since(begin)
+		t.readyOnce.Do(func() { close(t.ready) })
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-reader:
+			return fmt.Errorf("%w: %w", errReader, err)
+		case <-t.wake:
+		}
+		// Wait for the rest of a burst; and with so much to ask that a round takes long, leave most
+		// of the processor to others.
+		timer.Reset(max(t.cfg.Settle, 3*took))
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+		}
+	}
+}
+
+// round asks for every watched address and tells what changed.
+func (t *Tracker) round(h *Host) error {
+	// A change from here on asks for another round.
+	select {
+	case <-t.wake:
+	default:
+	}
+	names, err := h.names()
+	if err != nil {
+		return err
+	}
+	lookup := func(a netip.Addr) Status {
+		s, err := h.lookup(a, names)
+		if err != nil {
+			t.log.WithError(err).WithField("address", a).Warn("a route look-up failed, the address counts as unreachable")
+			return Status{Detail: err.Error()}
+		}
+		return s
+	}
+	t.rounds.Add(1)
+	changed := t.update(lookup)
+	for a, s := range changed {
+		t.log.WithFields(logrus.Fields{
+			"address": a, "reachable": s.Reachable, "self": s.Self, "via-default": s.ViaDefault,
+			"interface": s.Interface, "detail": s.Detail,
+		}).Debug("reachability changed")
+	}
+	if len(changed) > 0 && t.cfg.OnChange != nil {
+		t.cfg.OnChange(changed)
+	}
+	return nil
+}
+
+// update asks for every watched address and gives those whose status is new or differs.
+func (t *Tracker) update(lookup func(netip.Addr) Status) map[netip.Addr]Status {
+	t.mu.Lock()
+	now := maps.Clone(t.status)
+	for a := range t.fresh {
+		now[a] = Status{}
+	}
+	t.mu.Unlock()
+
+	for a := range now { // not under the lock: the kernel may take its time
+		s := lookup(a)
+		if s.ViaDefault && !t.cfg.AllowDefault && s.Reachable {
+			s.Reachable, s.Detail = false, "only a default route, which is configured not to count"
+		}
+		now[a] = s
+	}
+
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	changed := map[netip.Addr]Status{}
+	for a, s := range now {
+		old, known := t.status[a]
+		_, fresh := t.fresh[a]
+		if !known && !fresh || known && old == s {
+			continue // watched no longer, or the same
+		}
+		t.status[a] = s
+		delete(t.fresh, a)
+		changed[a] = s
+	}
+	t.changes.Add(uint64(len(changed)))
+	return changed
+}
