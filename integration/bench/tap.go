@@ -1,0 +1,238 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/vishvananda/netlink"
+
+	"pncd/dataplane/roce"
+	"pncd/dataplane/tap"
+	"pncd/dataplane/tap/taptest"
+)
+
+// TapForwarding measures what taps cost a router: the rate at which a namespace forwards 122-octet frames
+// from one veth pair to another, IPv4, with a tap on both of its interfaces that decodes what it sees.
+// Baseline: the same chain without taps, in the same run, the two taking turns; each value is the median of
+// the turns. The second result is the share of the frames that the taps saw. It needs root.
+func TapForwarding() ([]Result, error) {
+	const turns, turn = 9, 700 * time.Millisecond
+	c, err := newChain()
+	if err != nil {
+		return nil, fmt.Errorf("tap-forwarding: %w", err)
+	}
+	defer c.close()
+
+	if _, err := c.forward(turn); err != nil { // warm up
+		return nil, fmt.Errorf("tap-forwarding: %w", err)
+	}
+	var tapped, plain []float64
+	var seen, arrived uint64
+	for range turns {
+		r, err := c.forward(turn)
+		if err != nil {
+			return nil, fmt.Errorf("tap-forwarding: %w", err)
+		}
+		plain = append(plain, r.rate)
+		r, s, err := c.forwardTapped(turn)
+		if err != nil {
+			return nil, fmt.Errorf("tap-forwarding: with taps: %w", err)
+		}
+		tapped = append(tapped, r.rate)
+		seen, arrived = seen+s, arrived+r.arrived
+	}
+	note := fmt.Sprintf("%d-octet frames, IPv4, %d of %d frames seen", c.frameLen, seen, arrived)
+	return []Result{
+		{Name: "tap-forwarding", Value: median(tapped), Unit: "packets/s", Baseline: median(plain), Note: note},
+		{Name: "tap-seen", Value: float64(seen), Unit: "packets", Baseline: float64(arrived), Note: "in the turns of tap-forwarding"},
+	}, nil
+}
+
+// chain is sender - router - receiver, three namespaces and two veth pairs.
+type chain struct {
+	spaces   []*taptest.NS
+	router   *taptest.NS
+	receiver *taptest.NS
+	in       *taptest.Injector
+	frames   [][]byte
+	frameLen int
+}
+
+func newChain() (c *chain, err error) {
+	c = new(chain)
+	defer func() {
+		if err != nil {
+			c.close()
+		}
+	}()
+	for range 3 {
+		ns, err := taptest.New()
+		if err != nil {
+			return c, err
+		}
+		c.spaces = append(c.spaces, ns)
+		// Its router solicitations would be counted as frames that no tap saw. A kernel without IPv6 has none.
+		if err := ns.Do(func() error {
+			return os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0)
+		}); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return c, err
+		}
+	}
+	sender := c.spaces[0]
+	c.router, c.receiver = c.spaces[1], c.spaces[2]
+	target := netip.MustParseAddr("10.2.0.2")
+	for _, step := range []func() error{
+		func() error { return taptest.Veth(sender, "s0", c.router, "r0") },
+		func() error { return taptest.Veth(c.router, "r1", c.receiver, "d0") },
+		func() error { return c.router.Addr("r0", netip.MustParsePrefix("10.1.0.1/24")) },
+		func() error { return c.router.Addr("r1", netip.MustParsePrefix("10.2.0.1/24")) },
+		func() error {
+			// The receiver's own address is not on its interface: it drops what arrives without an answer.
+			mac, err := c.receiver.MAC("d0")
+			if err != nil {
+				return err
+			}
+			return c.router.Neighbor("r1", target, mac)
+		},
+		func() error {
+			return c.router.Do(func() error { return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0) })
+		},
+		func() (err error) {
+			c.in, err = taptest.NewInjector(sender, "s0")
+			return err
+		},
+		func() error { return c.makeFrames(target) },
+	} {
+		if err := step(); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+// makeFrames makes a batch of frames of 122 octets, each another flow.
+func (c *chain) makeFrames(target netip.Addr) error {
+	mac, err := c.router.MAC("r0")
+	if err != nil {
+		return err
+	}
+	for i := range 64 {
+		ip, err := roce.AppendPacket(nil, &roce.PacketSpec{
+			Src: netip.MustParseAddr("10.1.0.2"), Dst: target, TOS: 2, IPID: 1, SrcPort: 49152 + uint16(i),
+			BTH:  roce.BTH{Opcode: 0x0A, PKey: roce.DefaultPKey, DestQP: uint32(0x100 + i), AckReq: true},
+			Body: make([]byte, 64),
+		})
+		if err != nil {
+			return err
+		}
+		f := taptest.Ethernet(ip)
+		copy(f, mac)
+		c.frames = append(c.frames, f)
+		c.frameLen = len(f)
+	}
+	return nil
+}
+
+func (c *chain) close() {
+	if c.in != nil {
+		_ = c.in.Close()
+	}
+	for _, ns := range c.spaces {
+		_ = ns.Close()
+	}
+}
+
+// turnResult is what one turn moved.
+type turnResult struct {
+	rate    float64 // frames a second that reached the receiver
+	arrived uint64  // frames that reached the router
+}
+
+// forward sends for d and measures what arrives.
+func (c *chain) forward(d time.Duration) (turnResult, error) {
+	in0, err := received(c.router, "r0")
+	if err != nil {
+		return turnResult{}, err
+	}
+	out0, err := received(c.receiver, "d0")
+	if err != nil {
+		return turnResult{}, err
+	}
+	begin := time.Now()
+	for time.Since(begin) < d {
+		if err := c.in.Send(c.frames...); err != nil {
+			return turnResult{}, err
+		}
+	}
+	took := time.Since(begin)
+	in1, err := received(c.router, "r0")
+	if err != nil {
+		return turnResult{}, err
+	}
+	out1, err := received(c.receiver, "d0")
+	if err != nil {
+		return turnResult{}, err
+	}
+	if out1 == out0 {
+		return turnResult{}, errors.New("no frame was forwarded")
+	}
+	return turnResult{rate: float64(out1-out0) / took.Seconds(), arrived: in1 - in0}, nil
+}
+
+// forwardTapped is forward with a tap on both interfaces of the router, and returns how many frames they saw.
+func (c *chain) forwardTapped(d time.Duration) (r turnResult, seen uint64, err error) {
+	var rings []*tap.Ring
+	defer func() {
+		for _, ring := range rings {
+			err = errors.Join(err, ring.Close())
+		}
+	}()
+	for _, name := range []string{"r0", "r1"} {
+		err := c.router.Do(func() error {
+			ring, err := tap.Open(tap.Config{Interface: name})
+			if err == nil {
+				rings = append(rings, ring)
+			}
+			return err
+		})
+		if err != nil {
+			return r, 0, err
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	var decoded atomic.Uint64
+	go func() {
+		var p roce.Packet
+		done <- tap.NewGroup(rings...).Run(ctx, func(f *tap.Frame) {
+			if roce.ParseEthernet(f.Data, &p) == nil {
+				decoded.Add(1)
+			}
+		})
+	}()
+	r, err = c.forward(d)
+	stored := rings[0].Stats().Packets + rings[1].Stats().Packets
+	for deadline := time.Now().Add(5 * time.Second); decoded.Load() < stored && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	return r, decoded.Load(), errors.Join(err, <-done)
+}
+
+// received returns how many frames an interface has received.
+func received(ns *taptest.NS, name string) (n uint64, err error) {
+	err = ns.Do(func() error {
+		l, err := netlink.LinkByName(name)
+		if err != nil {
+			return fmt.Errorf("link %s: %w", name, err)
+		}
+		n = l.Attrs().Statistics.RxPackets
+		return nil
+	})
+	return n, err
+}
