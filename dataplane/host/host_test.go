@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -97,9 +98,11 @@ func TestIsLocal(t *testing.T) {
 		"192.0.2.1": true, "192.0.2.2": false, "2001:db8::1": true, "2001:db8::2": false,
 		"127.0.0.1": true, "::1": true, "::ffff:192.0.2.1": true, "203.0.113.1": false,
 	} {
-		if got, err := h.IsLocal(addr(a)); err != nil || got != want {
-			t.Errorf("IsLocal(%s) = %v, %v", a, got, err)
-		}
+		// The kernel makes an IPv6 address usable a little later.
+		within(t, 10*time.Second, fmt.Sprintf("IsLocal(%s) is %v", a, want), func() bool {
+			got, err := h.IsLocal(addr(a))
+			return err == nil && got == want
+		})
 	}
 	if _, err := h.IsLocal(netip.Addr{}); err == nil {
 		t.Error("no error for a missing address")
@@ -140,6 +143,18 @@ func TestLookup(t *testing.T) {
 	n.down("peer") // the carrier of down goes
 
 	h := n.open()
+	// The kernel tells its route tables of a carrier, and of an IPv6 address, a little later.
+	within(t, 10*time.Second, "the kernel is done", func() bool {
+		local, err := h.IsLocal(addr("2001:db8::1"))
+		n.ok(err)
+		down := true
+		for _, a := range []string{"10.5.0.1", "2001:db8:5::1"} {
+			s, err := h.lookup(addr(a), nil)
+			n.ok(err)
+			down = down && !s.Reachable
+		}
+		return local && down
+	})
 	names, err := h.names()
 	n.ok(err)
 	tests := []struct {
