@@ -56,16 +56,23 @@ func (s *subscription) close() {
 	s.socket.Close()
 }
 
-// run reads until close. It calls changed for each message about something that concerns, and
-// overrun when the kernel dropped messages (ENOBUFS).
-func (s *subscription) run(concerns func(netip.Prefix) bool, changed, overrun func()) error {
+// heard is what a subscription calls, from the goroutine of run.
+type heard struct {
+	concerns func(netip.Prefix) bool // whether a route to the prefix matters
+	changed  func()                  // something that may matter
+	ignored  func()                  // a route that doesn't
+	overrun  func()                  // the kernel dropped messages (ENOBUFS)
+}
+
+// run reads until close.
+func (s *subscription) run(h heard) error {
 	for {
 		msgs, from, err := s.socket.Receive()
 		switch {
 		case err != nil && s.closed.Load():
 			return nil // the error of a raw read on a closed file has no name to match
 		case errors.Is(err, unix.ENOBUFS):
-			overrun()
+			h.overrun()
 			continue
 		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN):
 			continue
@@ -75,8 +82,10 @@ func (s *subscription) run(concerns func(netip.Prefix) bool, changed, overrun fu
 			continue // netlink(7): anyone with the right may send to a group
 		}
 		for i := range msgs {
-			if relevant(&msgs[i], concerns) {
-				changed()
+			if relevant(&msgs[i], h.concerns) {
+				h.changed()
+			} else {
+				h.ignored()
 			}
 		}
 	}

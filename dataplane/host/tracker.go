@@ -47,7 +47,7 @@ type Tracker struct {
 	ready     chan struct{}
 	readyOnce sync.Once
 
-	overruns, rounds, changes atomic.Uint64
+	overruns, ignored, rounds, changes atomic.Uint64
 
 	mu      sync.Mutex
 	watched *bart.Lite // as host routes; replaced, never modified
@@ -58,6 +58,7 @@ type Tracker struct {
 // Stats are counts since the tracker was made.
 type Stats struct {
 	Overruns uint64 // times that the kernel dropped notifications
+	Ignored  uint64 // notifications of routes that matter to no watched address
 	Rounds   uint64 // times that all addresses were asked for
 	Changes  uint64 // changes of an address's status
 	Watched  int    // addresses that are watched
@@ -122,7 +123,8 @@ func (t *Tracker) Stats() Stats {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return Stats{
-		Overruns: t.overruns.Load(), Rounds: t.rounds.Load(), Changes: t.changes.Load(),
+		Overruns: t.overruns.Load(), Ignored: t.ignored.Load(),
+		Rounds: t.rounds.Load(), Changes: t.changes.Load(),
 		Watched: len(t.status) + len(t.fresh),
 	}
 }
@@ -156,10 +158,15 @@ func (t *Tracker) Run(ctx context.Context) error {
 	}
 	reader := make(chan error, 1)
 	go func() {
-		reader <- sub.run(t.concerns, t.poke, func() {
-			t.log.Warn("the kernel dropped route notifications, asking for everything again")
-			t.overruns.Add(1)
-			t.poke()
+		reader <- sub.run(heard{
+			concerns: t.concerns,
+			changed:  t.poke,
+			ignored:  func() { t.ignored.Add(1) },
+			overrun: func() {
+				t.log.Warn("the kernel dropped route notifications, asking for everything again")
+				t.overruns.Add(1)
+				t.poke()
+			},
 		})
 	}()
 	err = t.loop(ctx, h, reader)
