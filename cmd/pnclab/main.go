@@ -1,0 +1,70 @@
+// Command pnclab builds labs on one machine and makes the traffic in them: topologies on network
+// namespaces, replayed captures, generated RoCEv2 flows, the CNPs that arrive, and the demonstration.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/sirupsen/logrus"
+	"github.com/spf13/cobra"
+
+	"pncd/internal/version"
+)
+
+// Exit statuses: 1 failed, 2 a bad command line.
+const (
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+func main() { os.Exit(run(os.Args[1:])) }
+
+// usageError marks errors of the command line.
+type usageError struct{ error }
+
+func run(args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	cmd := root()
+	cmd.SetArgs(args)
+	started := false // whether the command line was good and the work began
+	cmd.PersistentPreRun = func(*cobra.Command, []string) { started = true }
+	err := cmd.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintln(os.Stderr, "pnclab:", err)
+	var usage usageError
+	if !started || errors.As(err, &usage) {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+func root() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:           "pnclab",
+		Short:         "Labs and RoCEv2 traffic on network namespaces",
+		Version:       version.Get().String(),
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	cmd.PersistentFlags().BoolP("verbose", "v", false, "say each step on standard error")
+	cmd.AddCommand(labCommand(), replayCommand(), generateCommand(), watchCommand(), demoCommand())
+	return cmd
+}
+
+func logger(cmd *cobra.Command) logrus.FieldLogger {
+	log := logrus.New()
+	log.SetOutput(cmd.ErrOrStderr())
+	log.SetLevel(logrus.WarnLevel)
+	if on, _ := cmd.Flags().GetBool("verbose"); on {
+		log.SetLevel(logrus.DebugLevel)
+	}
+	return log
+}
