@@ -49,6 +49,9 @@ type Tracker struct {
 
 	overruns, ignored, rounds, changes atomic.Uint64
 
+	allowDefault atomic.Bool
+	local        atomic.Pointer[map[netip.Addr]struct{}] // this host's addresses; replaced, never modified
+
 	mu      sync.Mutex
 	watched *bart.Lite // as host routes; replaced, never modified
 	status  map[netip.Addr]Status
@@ -72,7 +75,7 @@ func NewTracker(cfg Config, log logrus.FieldLogger) *Tracker {
 	if cfg.Settle <= 0 {
 		cfg.Settle = DefaultSettle
 	}
-	return &Tracker{
+	t := &Tracker{
 		cfg: cfg, log: log,
 		wake:    make(chan struct{}, 1),
 		ready:   make(chan struct{}),
@@ -80,6 +83,24 @@ func NewTracker(cfg Config, log logrus.FieldLogger) *Tracker {
 		status:  map[netip.Addr]Status{},
 		fresh:   map[netip.Addr]struct{}{},
 	}
+	t.allowDefault.Store(cfg.AllowDefault)
+	t.local.Store(&map[netip.Addr]struct{}{})
+	return t
+}
+
+// SetAllowDefault changes Config.AllowDefault while the tracker runs.
+func (t *Tracker) SetAllowDefault(allow bool) {
+	if t.allowDefault.Swap(allow) != allow {
+		t.poke()
+	}
+}
+
+// IsLocal reports whether an address was one of this host's own at the last look, without asking the
+// kernel: packets may come faster than it answers.
+func (t *Tracker) IsLocal(addr netip.Addr) bool {
+	addr = addr.Unmap().WithZone("")
+	_, own := (*t.local.Load())[addr]
+	return own || addr.IsLoopback()
 }
 
 // Watch sets the addresses to follow: those not named are followed no longer. It doesn't wait for
@@ -229,6 +250,9 @@ func (t *Tracker) round(h *Host) error {
 		return s
 	}
 	t.rounds.Add(1)
+	if err := t.refreshLocal(h); err != nil {
+		return err
+	}
 	changed := t.update(lookup)
 	for a, s := range changed {
 		t.log.WithFields(logrus.Fields{
@@ -239,6 +263,19 @@ func (t *Tracker) round(h *Host) error {
 	if len(changed) > 0 && t.cfg.OnChange != nil {
 		t.cfg.OnChange(changed)
 	}
+	return nil
+}
+
+func (t *Tracker) refreshLocal(h *Host) error {
+	list, err := h.Addresses()
+	if err != nil {
+		return err
+	}
+	own := make(map[netip.Addr]struct{}, len(list))
+	for _, a := range list {
+		own[a.Prefix.Addr().Unmap().WithZone("")] = struct{}{}
+	}
+	t.local.Store(&own)
 	return nil
 }
 
@@ -253,7 +290,7 @@ func (t *Tracker) update(lookup func(netip.Addr) Status) map[netip.Addr]Status {
 
 	for a := range now { // not under the lock: the kernel may take its time
 		s := lookup(a)
-		if s.ViaDefault && !t.cfg.AllowDefault && s.Reachable {
+		if s.ViaDefault && !t.allowDefault.Load() && s.Reachable {
 			s.Reachable, s.Detail = false, "only a default route, which is configured not to count"
 		}
 		now[a] = s

@@ -152,7 +152,7 @@ func (c *checker) congestionNode(n *CongestionNode) {
 	c.within(p+".port", int(n.Port), 1, 65535)
 	c.within(p+".dscp", int(n.DSCP), 0, 63)
 	c.within(p+".ttl", int(n.TTL), 1, 255)
-	c.span(p+".pace.window", n.Pace.Window, 0, time.Second)
+	c.span(p+".pace.window", n.Pace.Window, time.Microsecond, time.Second)
 	c.within(p+".pace.per_flow", n.Pace.PerFlow, 1, 1_000_000)
 	c.within(p+".pace.total", n.Pace.Total, 1, 100_000_000)
 	c.within(p+".pace.burst", n.Pace.Burst, 1, 10_000_000)

@@ -52,5 +52,4 @@ func (c *checker) neighbor(at string, n *Neighbor, b *BGP) {
 	for i, f := range n.Families {
 		c.oneOf(index(at+".families", i), f, "ipv4-unicast", "ipv6-unicast")
 	}
-	c.want(!*n.SendNHC || *n.Announce, at+".send_nhc", "nothing is announced to this neighbour (announce: false)")
 }

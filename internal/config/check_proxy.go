@@ -24,13 +24,15 @@ func (c *checker) proxy(p *Proxy, b *BGP) {
 	}
 	c.want(len(p.AcceptFrom) > 0, "proxy.accept_from", "required: the congestion nodes of the domain")
 	c.interfaces("proxy.accept_interfaces", p.AcceptInterfaces)
-	c.span("proxy.pace.window", p.Pace.Window, 0, time.Second)
+	c.span("proxy.pace.window", p.Pace.Window, time.Microsecond, time.Second)
 	c.within("proxy.pace.per_qp", p.Pace.PerQP, 1, 1_000_000)
 	c.within("proxy.pace.total", p.Pace.Total, 1, 100_000_000)
 	c.within("proxy.pace.burst", p.Pace.Burst, 1, 10_000_000)
 	c.within("proxy.pace.qps", p.Pace.QPs, 16, 1<<24)
 	c.within("proxy.map.entries", p.Map.Entries, 16, 1<<26)
 	c.span("proxy.map.age", p.Map.Age, time.Second, 24*time.Hour)
+	c.within("proxy.cnp.tos", int(p.CNP.TOS), 1, 255)
+	c.within("proxy.cnp.p_key", int(p.CNP.PKey), 1, 0xFFFF)
 	c.within("proxy.cnp.ttl", int(p.CNP.TTL), 1, 255)
 }
 

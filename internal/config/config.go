@@ -105,8 +105,10 @@ type Neighbor struct {
 	Families     []string `yaml:"families"`
 	AddPath      bool     `yaml:"add_path"`
 	AcceptEBGP   bool     `yaml:"accept_ebgp"`
-	Announce     *bool    `yaml:"announce"` // nil: true for IBGP
-	SendNHC      *bool    `yaml:"send_nhc"` // nil: true for IBGP
+	SendNHC      *bool    `yaml:"send_nhc"`
+
+	GracefulRestart bool  `yaml:"graceful_restart"`
+	AllowOwnAS      uint8 `yaml:"allow_own_as"`
 }
 
 // CongestionNode configures the notifier and its detector.

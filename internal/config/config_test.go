@@ -92,7 +92,7 @@ proxy: {ipv4: 192.0.2.1, taps: [eth0], accept_from: [192.0.2.0/24], senders: [{p
 	same("connect_retry", n.ConnectRetry, rn.ConnectRetry)
 	same("port", n.Port, rn.Port)
 	same("local_as", n.LocalAS, rn.LocalAS)
-	same("announce", *n.Announce, *rn.Announce)
+	same("graceful_restart", n.GracefulRestart, rn.GracefulRestart)
 	same("send_nhc", *n.SendNHC, *rn.SendNHC)
 	same("congestion_node.port", c.CongestionNode.Port, ref.CongestionNode.Port)
 	same("congestion_node.dscp", c.CongestionNode.DSCP, ref.CongestionNode.DSCP)
@@ -104,7 +104,7 @@ proxy: {ipv4: 192.0.2.1, taps: [eth0], accept_from: [192.0.2.0/24], senders: [{p
 	same("proxy.map", c.Proxy.Map, ref.Proxy.Map)
 	same("proxy.cnp", c.Proxy.CNP, ref.Proxy.CNP)
 	same("proxy.senders[0]", c.Proxy.Senders[0], ref.Proxy.Senders[0])
-	if ebgp := c.BGP.Neighbors[1]; *ebgp.Announce || *ebgp.SendNHC || ebgp.AcceptEBGP {
+	if ebgp := c.BGP.Neighbors[1]; *ebgp.SendNHC || ebgp.AcceptEBGP {
 		t.Error("an EBGP neighbour must get and give nothing by default")
 	}
 	if c.Enabled {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"net/netip"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -45,13 +46,11 @@ func (b *BGP) fillDefaults(given func(string) bool) {
 		setDefault(given, at+".hold_time", &n.HoldTime, Duration{DefaultHoldTime})
 		setDefault(given, at+".keepalive", &n.Keepalive, Duration{(n.HoldTime.Duration / 3).Truncate(time.Second)})
 		setDefault(given, at+".connect_retry", &n.ConnectRetry, Duration{DefaultRetry})
+		setDefault(given, at+".graceful_restart", &n.GracefulRestart, true)
 		if len(n.Families) == 0 && n.Address.Is4() {
 			n.Families = []string{"ipv4-unicast"}
 		} else if len(n.Families) == 0 {
 			n.Families = []string{"ipv6-unicast"}
-		}
-		if n.Announce == nil {
-			n.Announce = &ibgp
 		}
 		if n.SendNHC == nil {
 			n.SendNHC = &ibgp
@@ -62,7 +61,7 @@ func (b *BGP) fillDefaults(given func(string) bool) {
 // fillDefaults takes the mode of senders that name none.
 func (p *Proxy) fillDefaults(given func(string) bool, mode string) {
 	setDefault(given, "proxy.port", &p.Port, DefaultPort)
-	setDefault(given, "proxy.tap_ring", &p.TapRing, 8)
+	setDefault(given, "proxy.tap_ring", &p.TapRing, 16)
 	setDefault(given, "proxy.pace.window", &p.Pace.Window, Duration{DefaultPaceWindow})
 	setDefault(given, "proxy.pace.per_qp", &p.Pace.PerQP, DefaultPacePerFlow)
 	setDefault(given, "proxy.pace.total", &p.Pace.Total, DefaultPaceTotal)
@@ -77,7 +76,7 @@ func (p *Proxy) fillDefaults(given func(string) bool, mode string) {
 		s, at := &p.Senders[i], index("proxy.senders", i)
 		setDefault(given, at+".mode", &s.Mode, mode)
 		if !s.Proxy.IsValid() {
-			s.Proxy = p.addressFor(s.Prefix)
+			s.Proxy = p.AddressFor(s.Prefix.Prefix)
 		}
 		if s.Mode == "originate" && !s.NextHop.IsValid() {
 			s.NextHop = s.Proxy
@@ -85,8 +84,8 @@ func (p *Proxy) fillDefaults(given func(string) bool, mode string) {
 	}
 }
 
-// addressFor returns the proxy's address of the prefix's family, else the other one.
-func (p *Proxy) addressFor(prefix Prefix) Addr {
+// AddressFor returns the proxy's address of the prefix's family, else the other one.
+func (p *Proxy) AddressFor(prefix netip.Prefix) Addr {
 	own, other := p.IPv4, p.IPv6
 	if prefix.IsValid() && !prefix.Addr().Is4() {
 		own, other = other, own

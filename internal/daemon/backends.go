@@ -1,0 +1,32 @@
+package daemon
+
+import (
+	"strings"
+
+	"pncd/api"
+	pncv1 "pncd/api/pnc/v1"
+	"pncd/internal/config"
+)
+
+// backends connects the API to the parts.
+func (d *Daemon) backends() api.Backends {
+	return api.Backends{
+		Table:      d.table,
+		Advertiser: advertiser{d},
+		Flows:      flowsBackend{d},
+		Records:    d.recorder,
+		Node:       d,
+	}
+}
+
+// partStateName is the name of a part's state in metrics, as in ready.
+func partStateName(s pncv1.PartState) string {
+	return strings.ToLower(strings.TrimPrefix(s.String(), "PART_STATE_"))
+}
+
+func tlsSettings(t config.TLS) *api.TLSConfig {
+	if t.Cert == "" && t.Key == "" {
+		return nil
+	}
+	return &api.TLSConfig{CertFile: t.Cert, KeyFile: t.Key, ClientCAFile: t.ClientCA}
+}

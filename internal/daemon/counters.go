@@ -1,0 +1,114 @@
+package daemon
+
+import (
+	"sort"
+
+	pncv1 "pncd/api/pnc/v1"
+	"pncd/proxyagent/flowmap"
+)
+
+// count is one exact counter of a part other than the two ends, whose counters are the outcomes.
+type count struct {
+	part, name, help string
+	value            uint64
+	label            [2]string // name and value; empty without
+}
+
+// Counters implements api.Node: the outcomes and everything else that is counted.
+func (d *Daemon) Counters() []*pncv1.Counter {
+	var out []*pncv1.Counter
+	for _, c := range d.recorder.Snapshot() {
+		out = append(out, c.ToProto())
+	}
+	for _, c := range d.counts() {
+		name := c.name
+		if c.label[0] != "" {
+			name += "{" + c.label[0] + "=" + c.label[1] + "}"
+		}
+		out = append(out, &pncv1.Counter{Part: c.part, Name: name, Value: c.value, Help: c.help})
+	}
+	sort.SliceStable(out, func(i, j int) bool {
+		if out[i].Part != out[j].Part {
+			return out[i].Part < out[j].Part
+		}
+		return out[i].Name < out[j].Name
+	})
+	return out
+}
+
+// counts reads the counters of all parts but the two ends.
+func (d *Daemon) counts() []count {
+	out := d.tableCounts()
+	out = append(out, count{part: "records", name: "overwritten", value: d.recorder.Overwritten(), help: "Records that left the bounded ring."},
+		count{part: "records", name: "dropped", value: d.recorder.Dropped(), help: "Records that could not be kept."})
+	for _, r := range d.rings.list() {
+		label := [2]string{"interface", r.Interface}
+		out = append(out,
+			count{r.Role, "packets", "Packets that the ring gave.", r.Packets, label},
+			count{r.Role, "drops", "Packets lost because the ring was full.", r.Drops, label},
+			count{r.Role, "freezes", "Times that the ring was full.", r.Freezes, label},
+			count{r.Role, "link_downs", "Times that the interface went down.", r.Downs, label})
+	}
+	out = append(out, count{part: "learner", name: "not_rocev2", value: d.notRoCEv2.Load(), help: "Packets to UDP port 4791 that are not RoCEv2."})
+	if flows := d.parts.Load().flows; flows != nil {
+		out = append(out, flowCounts(flows.Counters())...)
+	}
+	return out
+}
+
+func (d *Daemon) tableCounts() []count {
+	c := d.table.Counters()
+	out := []count{
+		{part: "table", name: "learned", value: c.Learned, help: "Capabilities learned."},
+		{part: "table", name: "changed", value: c.Changed, help: "Changes of routes with a capability."},
+		{part: "table", name: "withdrawn", value: c.Withdrawn, help: "Capabilities withdrawn."},
+		{part: "table", name: "invalid", value: c.Invalid, help: "Updates refused because of a bad prefix or source."},
+		{part: "table", name: "watch_dropped", value: c.WatchDropped, help: "Events that watching clients were too slow for."},
+	}
+	for reason, n := range c.Disregarded {
+		out = append(out, count{"table", "disregarded", "Capabilities seen and not believed.", n, [2]string{"reason", reason.String()}})
+	}
+	return out
+}
+
+func flowCounts(c flowmap.Counters) []count {
+	learner := func(name string, value uint64, help string) count {
+		return count{part: "learner", name: name, value: value, help: help}
+	}
+	out := []count{
+		learner("observed", c.Packets, "RoCEv2 packets observed."),
+		learner("learned", c.Learned, "Entries that got a Source QP."),
+		learner("confirmed", c.Confirmed, "Entries confirmed by RTU or by data."),
+		learner("contradicted", c.Contradicted, "Entries whose sources disagreed or whose QP was reused."),
+		learner("withdrawn", c.Withdrawn, "Entries by votes that went back to undecided."),
+		learner("aged", c.Aged, "Entries without traffic for the configured time."),
+		learner("closed", c.Closed, "Entries closed by DREQ, DREP or REJ."),
+		learner("evicted", c.Evicted, "Entries removed to keep the map within its bound."),
+		learner("refused", c.Refused, "Claims refused because a live pair names another peer."),
+		learner("icrc_verified", c.ICRCVerified, "Packets whose ICRC was verified (a sample)."),
+		learner("icrc_bad", c.BadICRC, "Packets with a wrong ICRC among those; used all the same."),
+		learner("malformed", c.Malformed, "Packets too short for their opcode, and CM datagrams that don't parse."),
+		learner("foreign", c.Foreign, "Packets whose interface, source MAC or TTL differs from their stream's."),
+		learner("cnp", c.CNP, "CNPs seen and ignored."),
+		learner("cm_mismatch", c.CMMismatch, "CM datagrams whose GIDs are not the outer addresses."),
+		learner("cm_evicted", c.CMEvicted, "Unfinished CM exchanges dropped to keep the bound."),
+	}
+	for _, k := range []struct {
+		kind string
+		n    uint64
+	}{
+		{"dc", c.UnsupportedDC}, {"xrc", c.UnsupportedXRC}, {"rocev1", c.UnsupportedRoCEv1}, {"vendor", c.UnsupportedVendor},
+	} {
+		out = append(out, count{"learner", "unsupported", "Packets of a transport whose Source QP can't be learned.", k.n, [2]string{"transport", k.kind}})
+	}
+	for _, k := range []struct {
+		kind string
+		n    uint64
+	}{
+		{"req", c.CMREQ}, {"mra", c.CMMRA}, {"rej", c.CMREJ}, {"rep", c.CMREP}, {"rtu", c.CMRTU}, {"dreq", c.CMDREQ},
+		{"drep", c.CMDREP}, {"sidr_req", c.CMSIDRREQ}, {"sidr_rep", c.CMSIDRREP}, {"lap", c.CMLAP}, {"apr", c.CMAPR}, {"other", c.CMOther},
+	} {
+		out = append(out, count{"learner", "cm", "Connection management datagrams seen.", k.n, [2]string{"kind", k.kind}})
+	}
+	return out
+}

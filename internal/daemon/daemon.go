@@ -1,0 +1,197 @@
+package daemon
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"pncd/api"
+	"pncd/bgp"
+	"pncd/dataplane/host"
+	"pncd/internal/config"
+	"pncd/internal/telemetry"
+	"pncd/pnc"
+	"pncd/proxyagent/evidence"
+)
+
+// Daemon is one running pncd.
+type Daemon struct {
+	log     *logrus.Logger
+	path    string // of the configuration file
+	node    string
+	boot    string
+	started time.Time
+	now     func() time.Time
+
+	table    *pnc.Table
+	recorder *evidence.Recorder
+	tracker  *host.Tracker
+	speaker  *bgp.Speaker // nil: no BGP
+	api      *api.Server
+	rings    *ringBook
+	sender   senderSwitch
+
+	notRoCEv2 atomic.Uint64 // packets seen by taps that don't parse
+	config    atomic.Pointer[config.Config]
+	appliedAt atomic.Int64 // Unix nanoseconds
+	parts     atomic.Pointer[parts]
+	enabled   atomic.Bool
+
+	control sync.Mutex // held while the configuration or the switch changes
+	units   *unitSet
+}
+
+// New makes a daemon from a configuration; nothing is opened yet.
+func New(cfg *config.Config, path string, log *logrus.Logger) (*Daemon, error) {
+	d := &Daemon{log: log, path: path, node: cfg.Node, boot: bootID(), started: time.Now(), now: time.Now, rings: newRingBook()}
+	if d.node == "" {
+		name, err := os.Hostname()
+		if err != nil {
+			return nil, fmt.Errorf("node: no name in the configuration, and the host has none: %w", err)
+		}
+		d.node = name
+	}
+	var err error
+	if d.recorder, err = evidence.NewRecorder(evidence.Config{Node: d.node, Boot: d.boot, Capacity: cfg.Evidence.Records}); err != nil {
+		return nil, err
+	}
+	d.table = pnc.New(tableSettings(cfg))
+	d.table.SetStatic(d.now(), staticRoutes(cfg))
+	d.tracker = host.NewTracker(host.Config{AllowDefault: cfg.Resolve.ProxyViaDefaultRoute, OnChange: d.reachChanged}, log.WithField("part", "routes"))
+	d.config.Store(cfg)
+	d.appliedAt.Store(d.now().UnixNano())
+	d.parts.Store(&parts{})
+	p, err := d.partsFor(cfg)
+	if err != nil {
+		return nil, err
+	}
+	d.parts.Store(p)
+	if cfg.BGP != nil {
+		settings, err := bgpSettings(cfg)
+		if err != nil {
+			return nil, err
+		}
+		if d.speaker, err = bgp.NewSpeaker(settings, d.table, d.now, log.WithField("part", "bgp")); err != nil {
+			return nil, err
+		}
+	}
+	d.api = api.New(d.backends(), api.Options{Log: log.WithField("part", "api")})
+	return d, nil
+}
+
+// bootID identifies this run: records of different runs never mix.
+func bootID() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
+	return hex.EncodeToString(b[:])
+}
+
+// Run opens everything, serves until ctx ends, and stops in order. A value on reload applies the
+// configuration file again. The error says what could not be opened, or which service failed.
+func (d *Daemon) Run(ctx context.Context, reload <-chan os.Signal) error {
+	cfg := d.config.Load()
+	listener, err := (&api.ListenConfig{
+		Address: cfg.API.Listen, Group: cfg.API.Group, TLS: tlsSettings(cfg.API.TLS),
+	}).Listen(ctx)
+	if err != nil {
+		return err
+	}
+	var exporter *telemetry.Server
+	if cfg.Telemetry.Listen != "" {
+		exporter, err = telemetry.Listen(telemetry.Config{
+			Address: cfg.Telemetry.Listen, AllowRemote: cfg.Telemetry.AllowRemote,
+		}, exported{d}, d, d.log.WithField("part", "telemetry"))
+		if err != nil {
+			return errors.Join(err, listener.Close())
+		}
+	}
+	services := newServices(d.log)
+	defer services.stop()
+
+	// In the order in which they start; they stop in the reverse one.
+	services.start("api", func(ctx context.Context) error { return d.api.Serve(ctx, listener) })
+	if exporter != nil {
+		services.start("telemetry", exporter.Run)
+	}
+	services.start("routes", d.tracker.Run)
+	services.start("reachability", d.followProxies)
+	services.start("clock", d.tick)
+	if d.speaker != nil {
+		services.start("bgp", d.speaker.Run)
+	}
+	unitsCtx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	d.units = newUnitSet(unitsCtx, d.log)
+	return d.serve(ctx, services, reload)
+}
+
+// serve is Run once the services run.
+func (d *Daemon) serve(ctx context.Context, services *services, reload <-chan os.Signal) error {
+	if d.speaker != nil {
+		select {
+		case <-d.speaker.Ready():
+		case err := <-services.failed:
+			return err
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	if d.config.Load().Enabled {
+		d.control.Lock()
+		err := d.enable()
+		d.control.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+	notifySystemd(d.log, "READY=1")
+	d.log.WithFields(logrus.Fields{"node": d.node, "boot": d.boot, "enabled": d.Enabled()}).Info("running")
+	defer d.stopMechanism()
+	for {
+		select {
+		case <-ctx.Done():
+			notifySystemd(d.log, "STOPPING=1")
+			return nil
+		case err := <-services.failed:
+			return err
+		case <-reload:
+			notifySystemd(d.log, reloading())
+			// The error is logged where it happens; the running configuration stays.
+			_, _ = d.Reload(ctx)
+			notifySystemd(d.log, "READY=1")
+		}
+	}
+}
+
+// stopMechanism withdraws first and closes then; the services stop after it.
+func (d *Daemon) stopMechanism() {
+	if _, err := d.Disable(context.Background()); err != nil {
+		d.log.WithError(err).Error("stopping the mechanism failed")
+	}
+}
+
+// tick does what is due by the clock: entries of the Source-QP map age, and health follows readiness.
+func (d *Daemon) tick(ctx context.Context) error {
+	t := time.NewTicker(time.Second)
+	defer t.Stop()
+	for {
+		if flows := d.parts.Load().flows; flows != nil {
+			flows.Tick(d.now())
+		}
+		ready, _ := d.Ready()
+		d.api.SetReady(ready)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.C:
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package daemon
+
+import (
+	"context"
+	"net/netip"
+
+	"pncd/api"
+	pncv1 "pncd/api/pnc/v1"
+	"pncd/bgp"
+)
+
+// established is the name of the state in which routes are exchanged (RFC 4271 section 8.2.2).
+const established = "established"
+
+// Neighbors implements api.Node.
+func (d *Daemon) Neighbors(context.Context) ([]*pncv1.Neighbor, error) {
+	if d.speaker == nil {
+		return nil, nil
+	}
+	list := d.speaker.Neighbors()
+	out := make([]*pncv1.Neighbor, len(list))
+	for i := range list {
+		out[i] = neighborMessage(&list[i])
+	}
+	return out, nil
+}
+
+func neighborMessage(n *bgp.NeighborStatus) *pncv1.Neighbor {
+	out := &pncv1.Neighbor{
+		Address: n.Address.String(), PeerAs: n.PeerAS, LocalAs: n.LocalAS, State: n.State.String(), Since: stamp(n.Since),
+		Received: n.Received, Advertised: n.Advertised, LastError: n.LastError, Flaps: n.Flaps,
+		NhcReceived: uint64(n.NHCReceived), PncBelieved: uint64(n.PNCBelieved), NhcDisregarded: map[string]uint64{},
+		Md5: n.MD5, TtlMin: uint32(n.TTLMin), Passive: n.Passive, Description: n.Description,
+		HoldTime: uint32(n.HoldTime.Seconds()),
+	}
+	if n.RouterID.IsValid() {
+		out.RouterId = n.RouterID.String()
+	}
+	for _, f := range n.Families {
+		out.Families = append(out.Families, f.String())
+	}
+	for reason, count := range n.Disregarded {
+		out.NhcDisregarded[reason.String()] = count
+	}
+	return out
+}
+
+// advertiser answers the API about what is originated.
+type advertiser struct{ d *Daemon }
+
+var modes = map[pncv1.OriginationMode]bgp.Mode{
+	pncv1.OriginationMode_ORIGINATION_MODE_ORIGINATE: bgp.ModeOriginate,
+	pncv1.OriginationMode_ORIGINATION_MODE_INLINE:    bgp.ModeInline,
+	pncv1.OriginationMode_ORIGINATION_MODE_PATH:      bgp.ModePath,
+}
+
+func modeMessage(m bgp.Mode) pncv1.OriginationMode {
+	for message, mode := range modes {
+		if mode == m {
+			return message
+		}
+	}
+	return pncv1.OriginationMode_ORIGINATION_MODE_UNSPECIFIED
+}
+
+// Advertise implements api.Advertiser. Without a proxy address it takes the node's own, of the prefix's
+// family if there is one; without a next hop, the proxy's address.
+func (a advertiser) Advertise(_ context.Context, req api.Advertise) (*pncv1.Advertisement, error) {
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	o := bgp.OriginateConfig{Prefix: req.Prefix, Mode: modes[req.Mode], Proxy: req.Proxy, NextHop: req.NextHop}
+	if p := a.d.config.Load().Proxy; p != nil && !o.Proxy.IsValid() {
+		o.Proxy = p.AddressFor(req.Prefix).Addr
+	}
+	if !o.Proxy.IsValid() {
+		return nil, api.Invalid("proxy", "required: this node has no proxy address configured")
+	}
+	if o.Mode == bgp.ModeOriginate && !o.NextHop.IsValid() {
+		o.NextHop = o.Proxy
+	}
+	if err := a.d.speaker.Advertise(o); err != nil {
+		return nil, bgpError(err)
+	}
+	for _, st := range a.d.speaker.Advertisements() {
+		if st.Prefix == req.Prefix {
+			return advertisementMessage(&st), nil
+		}
+	}
+	return nil, api.NotFound("the advertisement of %s was withdrawn meanwhile", req.Prefix)
+}
+
+// Withdraw implements api.Advertiser.
+func (a advertiser) Withdraw(_ context.Context, prefix netip.Prefix) error {
+	if a.d.speaker == nil {
+		return api.Precondition("BGP_NOT_CONFIGURED", "the configuration has no bgp section")
+	}
+	return bgpError(a.d.speaker.Withdraw(prefix))
+}
+
+// Advertisements implements api.Advertiser.
+func (a advertiser) Advertisements() []*pncv1.Advertisement {
+	if a.d.speaker == nil {
+		return nil
+	}
+	list := a.d.speaker.Advertisements()
+	out := make([]*pncv1.Advertisement, len(list))
+	for i := range list {
+		out[i] = advertisementMessage(&list[i])
+	}
+	return out
+}
+
+func (a advertiser) check() error {
+	if a.d.speaker == nil {
+		return api.Precondition("BGP_NOT_CONFIGURED", "the configuration has no bgp section")
+	}
+	if !a.d.Enabled() {
+		return api.Precondition("MECHANISM_DISABLED", "the mechanism is disabled; 'pncctl enable' switches it on")
+	}
+	return nil
+}
+
+func advertisementMessage(s *bgp.AdvertisementStatus) *pncv1.Advertisement {
+	out := &pncv1.Advertisement{
+		Prefix: s.Prefix.String(), Mode: modeMessage(s.Mode), Proxy: s.Proxy.String(),
+		Active: s.Active, InactiveReason: s.InactiveReason, Configured: s.Configured,
+	}
+	if s.NextHop.IsValid() {
+		out.NextHop = s.NextHop.String()
+	}
+	return out
+}

@@ -1,0 +1,155 @@
+package daemon
+
+import (
+	"net/netip"
+	"os"
+	"strings"
+
+	"pncd/bgp"
+	"pncd/internal/config"
+	"pncd/pnc"
+	"pncd/proxyagent/flowmap"
+	"pncd/proxyagent/notifier"
+	"pncd/proxyagent/translator"
+)
+
+// The functions here say what a configuration means to each part.
+
+var sourceByName = map[string]pnc.Source{
+	"static": pnc.SourceStatic, "bgp": pnc.SourceBGP, "isis": pnc.SourceISIS, "ospf": pnc.SourceOSPF,
+}
+
+func tableSettings(c *config.Config) pnc.Config {
+	out := pnc.Config{
+		AllowDefault: c.Resolve.DefaultRoute,
+		History:      c.Resolve.History,
+		Rejected:     c.Resolve.History,
+	}
+	for _, name := range c.Resolve.Preference {
+		out.Preference = append(out.Preference, sourceByName[name])
+	}
+	if c.Resolve.Share == "hash" {
+		out.Share = pnc.ShareHash
+	}
+	return out
+}
+
+// staticRoutes numbers the routes of a prefix by path identifier, so that several proxies for one
+// prefix are several routes.
+func staticRoutes(c *config.Config) []pnc.Route {
+	out := make([]pnc.Route, 0, len(c.Static))
+	for i, s := range c.Static {
+		out = append(out, pnc.Route{
+			Prefix: s.Prefix.Prefix, Source: pnc.SourceStatic, Proxy: s.Proxy.Addr, Override: s.Override, PathID: uint32(i),
+		})
+	}
+	return out
+}
+
+func notifierSettings(n *config.CongestionNode) notifier.Config {
+	dscp := int(n.DSCP)
+	if dscp == 0 {
+		dscp = notifier.BestEffort
+	}
+	return notifier.Config{
+		SourceIPv4: n.SourceIPv4.Addr, SourceIPv6: n.SourceIPv6.Addr,
+		Port: n.Port, DSCP: dscp, TTL: n.TTL,
+		SampleN: n.Pace.Sample, PaceWindow: n.Pace.Window.Duration, PerFlowPerSecond: n.Pace.PerFlow,
+		TotalPerSecond: n.Pace.Total, TotalBurst: n.Pace.Burst, MaxFlows: n.Pace.Flows,
+	}
+}
+
+func translatorSettings(p *config.Proxy) translator.Config {
+	return translator.Config{
+		AcceptFrom: prefixes(p.AcceptFrom), Interfaces: p.AcceptInterfaces, MinTTL: p.TTLMin,
+		ServedPrefixes: p.ServedPrefixes(),
+		PaceWindow:     p.Pace.Window.Duration, PerQPPerSecond: p.Pace.PerQP,
+		TotalPerSecond: p.Pace.Total, TotalBurst: p.Pace.Burst, MaxQPs: p.Pace.QPs,
+		CNPTOS: p.CNP.TOS, CNPTTL: p.CNP.TTL, CNPPKey: p.CNP.PKey,
+	}
+}
+
+func mapSettings(p *config.Proxy) flowmap.Config {
+	return flowmap.Config{
+		MaxEntries: p.Map.Entries, AgeAfter: p.Map.Age.Duration, TapComplete: p.TapComplete, IgnoreVLAN: p.Map.IgnoreVLAN,
+	}
+}
+
+// bgpSettings reads the passwords that are in files: an unreadable one is an error.
+func bgpSettings(c *config.Config) (bgp.Config, error) {
+	b := c.BGP
+	out := bgp.Config{
+		RouterID: b.RouterID.Addr, AS: b.AS, ListenPort: b.Port, ListenAddresses: addrs(b.Listen),
+		PNCCode: b.PNCCode, AcceptProxies: prefixes(b.AcceptProxies),
+	}
+	for i := range b.Neighbors {
+		n, err := neighborSettings(&b.Neighbors[i])
+		if err != nil {
+			return bgp.Config{}, err
+		}
+		out.Neighbors = append(out.Neighbors, n)
+	}
+	if c.Proxy != nil {
+		out.Originate = originations(c.Proxy)
+	}
+	return out, nil
+}
+
+func neighborSettings(n *config.Neighbor) (bgp.NeighborConfig, error) {
+	password := n.Password
+	if n.PasswordFile != "" {
+		b, err := os.ReadFile(n.PasswordFile)
+		if err != nil {
+			return bgp.NeighborConfig{}, &config.Error{Problems: []config.Problem{{Key: "password_file of neighbour " + n.Address.String(), Rule: err.Error()}}}
+		}
+		password, _, _ = strings.Cut(string(b), "\n")
+		if password == "" {
+			return bgp.NeighborConfig{}, &config.Error{Problems: []config.Problem{{Key: "password_file of neighbour " + n.Address.String(), Rule: "the first line is empty"}}}
+		}
+	}
+	out := bgp.NeighborConfig{
+		Address: n.Address.Addr, Port: n.Port, PeerAS: n.AS, LocalAS: n.LocalAS, Description: n.Description,
+		Passive: n.Passive, Password: password, TTLMin: n.TTLMin, EBGPMultihop: n.MultihopTTL,
+		HoldTime: n.HoldTime.Duration, Keepalive: n.Keepalive.Duration, ConnectRetry: n.ConnectRetry.Duration,
+		LocalAddress: n.LocalAddress.Addr, AddPath: n.AddPath, AcceptEBGP: n.AcceptEBGP, SendNHC: n.SendNHC,
+		GracefulRestart: n.GracefulRestart, AllowOwnAS: n.AllowOwnAS,
+	}
+	for _, f := range n.Families {
+		family := bgp.IPv4Unicast
+		if f == bgp.IPv6Unicast.String() {
+			family = bgp.IPv6Unicast
+		}
+		out.Families = append(out.Families, family)
+	}
+	return out, nil
+}
+
+func originations(p *config.Proxy) []bgp.OriginateConfig {
+	var out []bgp.OriginateConfig
+	for _, s := range p.Senders {
+		mode, announced := bgp.ParseMode(s.Mode)
+		if !announced {
+			continue // mode none: served, not announced
+		}
+		out = append(out, bgp.OriginateConfig{
+			Prefix: s.Prefix.Prefix, Mode: mode, Proxy: s.Proxy.Addr, NextHop: s.NextHop.Addr, From: s.From.Addr,
+		})
+	}
+	return out
+}
+
+func prefixes(list []config.Prefix) []netip.Prefix {
+	out := make([]netip.Prefix, 0, len(list))
+	for _, p := range list {
+		out = append(out, p.Prefix)
+	}
+	return out
+}
+
+func addrs(list []config.Addr) []netip.Addr {
+	out := make([]netip.Addr, 0, len(list))
+	for _, a := range list {
+		out = append(out, a.Addr)
+	}
+	return out
+}

@@ -1,0 +1,94 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	pncv1 "pncd/api/pnc/v1"
+	"pncd/internal/version"
+)
+
+// Status implements api.Node.
+func (d *Daemon) Status(context.Context) (*pncv1.GetStatusResponse, error) {
+	cfg := d.config.Load()
+	snapshot := d.table.Snapshot()
+	_, capabilities := snapshot.Len()
+	ready, reasons := d.Ready()
+	out := &pncv1.GetStatusResponse{
+		Node: d.node, Boot: d.boot, Version: version.Get().String(), StartedAt: stamp(d.started),
+		Enabled: d.Enabled(), EnabledByConfig: cfg.Enabled,
+		CongestionNode: cfg.CongestionNode != nil, Proxy: cfg.Proxy != nil,
+		Ready: ready, NotReadyReasons: reasons, Parts: d.partList(),
+		CapabilityRoutes: uint64(capabilities), CapabilityVersion: snapshot.Version(),
+		ConfigAppliedAt: stamp(time.Unix(0, d.appliedAt.Load())), ConfigPath: d.path,
+	}
+	if flows := d.parts.Load().flows; flows != nil {
+		known, total := flows.Len()
+		out.FlowsKnown, out.FlowsTotal, out.FlowVersion = uint64(known), uint64(total), flows.Version()
+	}
+	return out, nil
+}
+
+// Ready says whether the node can do its part now, and if not, why.
+func (d *Daemon) Ready() (bool, []string) {
+	var reasons []string
+	cfg := d.config.Load()
+	switch {
+	case cfg.CongestionNode == nil && cfg.Proxy == nil:
+		reasons = append(reasons, "neither congestion_node nor proxy is configured")
+	case !d.Enabled():
+		reasons = append(reasons, "the mechanism is disabled")
+	}
+	for _, p := range d.partList() {
+		if p.GetState() == pncv1.PartState_PART_STATE_FAILED || p.GetState() == pncv1.PartState_PART_STATE_STARTING {
+			reasons = append(reasons, p.GetName()+": "+p.GetDetail())
+		}
+	}
+	return len(reasons) == 0, reasons
+}
+
+// partList tells what each part is doing: the services, and the units that the configuration names.
+func (d *Daemon) partList() []*pncv1.Part {
+	cfg := d.config.Load()
+	out := []*pncv1.Part{
+		{Name: "api", State: pncv1.PartState_PART_STATE_READY, Detail: cfg.API.Listen},
+		d.bgpPart(),
+	}
+	running := map[string]unitStatus{}
+	if d.units != nil {
+		for _, s := range d.units.statuses() {
+			running[s.name] = s
+		}
+	}
+	for _, spec := range d.specs(cfg, d.parts.Load()) {
+		p := &pncv1.Part{Name: spec.name, State: pncv1.PartState_PART_STATE_DISABLED, Detail: "the mechanism is disabled"}
+		if s, ok := running[spec.name]; ok {
+			p.State, p.Detail = pncv1.PartState_PART_STATE_READY, ""
+			if s.state == unitFailed {
+				p.State, p.Detail = pncv1.PartState_PART_STATE_FAILED, fmt.Sprint(s.err)
+			}
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+func (d *Daemon) bgpPart() *pncv1.Part {
+	p := &pncv1.Part{Name: "bgp", State: pncv1.PartState_PART_STATE_OFF, Detail: "not configured"}
+	if d.speaker == nil {
+		return p
+	}
+	list := d.speaker.Neighbors()
+	up := 0
+	for i := range list {
+		if list[i].State.String() == established {
+			up++
+		}
+	}
+	p.State, p.Detail = pncv1.PartState_PART_STATE_READY, fmt.Sprintf("%d of %d neighbours established", up, len(list))
+	if up == 0 && len(list) > 0 {
+		p.State = pncv1.PartState_PART_STATE_STARTING
+	}
+	return p
+}

@@ -1,0 +1,85 @@
+package daemon
+
+import (
+	"pncd/internal/telemetry"
+	"pncd/internal/version"
+)
+
+// exported gives the metrics' exporter what it asks for.
+type exported struct{ d *Daemon }
+
+// Snapshot implements telemetry.Source.
+func (x exported) Snapshot() telemetry.Snapshot {
+	d := x.d
+	ready, _ := d.Ready()
+	out := telemetry.Snapshot{
+		Version: version.Get().String(), Node: d.node, StartedAt: d.started, Enabled: d.Enabled(), Ready: ready,
+		Tables: d.tables(), Neighbors: d.exportedNeighbors(),
+		Records: telemetry.Records{Overwritten: d.recorder.Overwritten(), Dropped: d.recorder.Dropped()},
+	}
+	for _, p := range d.partList() {
+		out.Parts = append(out.Parts, telemetry.Part{Name: p.GetName(), State: partStateName(p.GetState())})
+	}
+	for _, c := range d.recorder.Snapshot() {
+		if c.Outcome != 0 {
+			out.Outcomes = append(out.Outcomes, telemetry.Outcome{Part: c.Part.String(), Outcome: c.Name, Value: c.Value})
+			out.Records.Made += c.Value
+		}
+	}
+	for _, r := range d.rings.list() {
+		out.Taps = append(out.Taps, telemetry.Tap{Interface: r.Interface, Role: r.Role, Packets: r.Packets, Drops: r.Drops, Freezes: r.Freezes})
+	}
+	for _, c := range d.counts() {
+		if c.part == "records" || c.label[0] == "interface" {
+			continue // families of their own above
+		}
+		t := telemetry.Counter{Part: c.part, Name: c.name, Help: c.help, Value: c.value}
+		if c.label[0] != "" {
+			t.Labels = []telemetry.Label{{Name: c.label[0], Value: c.label[1]}}
+		}
+		out.Counters = append(out.Counters, t)
+	}
+	for _, c := range d.recorder.Snapshot() {
+		if c.Outcome == 0 {
+			out.Counters = append(out.Counters, telemetry.Counter{Part: c.Part.String(), Name: c.Name, Help: c.Help, Value: c.Value})
+		}
+	}
+	return out
+}
+
+func (d *Daemon) tables() []telemetry.Table {
+	snapshot := d.table.Snapshot()
+	routes, capabilities := snapshot.Len()
+	out := []telemetry.Table{
+		{Name: "capability-routes", State: "with-proxy", Entries: uint64(capabilities), Version: snapshot.Version()},
+		{Name: "capability-routes", State: "without-proxy", Entries: uint64(routes - capabilities), Version: snapshot.Version()},
+	}
+	cfg := d.config.Load()
+	if flows := d.parts.Load().flows; flows != nil && cfg.Proxy != nil {
+		known, total := flows.Len()
+		version, bound := flows.Version(), uint64(cfg.Proxy.Map.Entries)
+		out = append(out,
+			telemetry.Table{Name: "flows", State: "known", Entries: uint64(known), Capacity: bound, Version: version},
+			telemetry.Table{Name: "flows", State: "other", Entries: uint64(total - known), Capacity: bound, Version: version})
+	}
+	return out
+}
+
+func (d *Daemon) exportedNeighbors() []telemetry.Neighbor {
+	if d.speaker == nil {
+		return nil
+	}
+	var out []telemetry.Neighbor
+	for _, n := range d.speaker.Neighbors() {
+		x := telemetry.Neighbor{
+			Address: n.Address.String(), PeerAS: n.PeerAS, State: n.State.String(), Since: n.Since, Flaps: n.Flaps,
+			Received: n.Received, Advertised: n.Advertised, NHCReceived: uint64(n.NHCReceived), PNCBelieved: uint64(n.PNCBelieved),
+			Disregarded: map[string]uint64{}, SessionError: n.LastError != "",
+		}
+		for reason, count := range n.Disregarded {
+			x.Disregarded[reason.String()] = count
+		}
+		out = append(out, x)
+	}
+	return out
+}
