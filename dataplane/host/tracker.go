@@ -20,8 +20,9 @@ type Config struct {
 	AllowDefault bool
 	// Namespace is the path of a network namespace; empty means the process's own.
 	Namespace string
-	// OnChange is told what changed, from the goroutine of Run: addresses with a new status, those
-	// that are watched for the first time included. It must not block for long. May be nil.
+	// OnChange is told what changed, from the goroutine of Run: addresses whose status differs from
+	// what was told before, and after each Watch all that are watched. It must not block for long.
+	// May be nil.
 	OnChange func(changed map[netip.Addr]Status)
 	// ReceiveBuffer is the size in octets of the subscription's receive buffer; 0 means 8 MiB.
 	ReceiveBuffer int
@@ -55,7 +56,7 @@ type Tracker struct {
 	mu      sync.Mutex
 	watched *bart.Lite // as host routes; replaced, never modified
 	status  map[netip.Addr]Status
-	fresh   map[netip.Addr]struct{} // watched, no status yet
+	fresh   map[netip.Addr]struct{} // watched, and to be told whatever the status is
 }
 
 // Stats are counts since the tracker was made.
@@ -104,7 +105,8 @@ func (t *Tracker) IsLocal(addr netip.Addr) bool {
 }
 
 // Watch sets the addresses to follow: those not named are followed no longer. It doesn't wait for
-// their status.
+// their status, which OnChange is told for each of them, also where it is what it was: the caller may
+// have forgotten an address and learned it again in the meantime.
 func (t *Tracker) Watch(addrs ...netip.Addr) {
 	watched := new(bart.Lite)
 	t.mu.Lock()
@@ -116,10 +118,9 @@ func (t *Tracker) Watch(addrs ...netip.Addr) {
 		}
 		a = a.Unmap().WithZone("")
 		watched.Insert(netip.PrefixFrom(a, a.BitLen()))
+		fresh[a] = struct{}{}
 		if s, ok := t.status[a]; ok {
 			status[a] = s
-		} else {
-			fresh[a] = struct{}{}
 		}
 	}
 	t.watched, t.status, t.fresh = watched, status, fresh
@@ -146,7 +147,7 @@ func (t *Tracker) Stats() Stats {
 	return Stats{
 		Overruns: t.overruns.Load(), Ignored: t.ignored.Load(),
 		Rounds: t.rounds.Load(), Changes: t.changes.Load(),
-		Watched: len(t.status) + len(t.fresh),
+		Watched: t.watched.Size(),
 	}
 }
 
@@ -279,7 +280,8 @@ func (t *Tracker) refreshLocal(h *Host) error {
 	return nil
 }
 
-// update asks for every watched address and gives those whose status is new or differs.
+// update asks for every watched address and gives those to tell: the status differs, or Watch was
+// called since.
 func (t *Tracker) update(lookup func(netip.Addr) Status) map[netip.Addr]Status {
 	t.mu.Lock()
 	now := maps.Clone(t.status)
@@ -298,17 +300,21 @@ func (t *Tracker) update(lookup func(netip.Addr) Status) map[netip.Addr]Status {
 
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	changed := map[netip.Addr]Status{}
+	tell := map[netip.Addr]Status{}
 	for a, s := range now {
 		old, known := t.status[a]
 		_, fresh := t.fresh[a]
-		if !known && !fresh || known && old == s {
-			continue // watched no longer, or the same
+		if !known && !fresh {
+			continue // watched no longer
+		}
+		if differs := !known || old != s; differs || fresh {
+			tell[a] = s
+			if differs {
+				t.changes.Add(1)
+			}
 		}
 		t.status[a] = s
 		delete(t.fresh, a)
-		changed[a] = s
 	}
-	t.changes.Add(uint64(len(changed)))
-	return changed
+	return tell
 }

@@ -210,12 +210,48 @@ func TestTrackerTellsOnlyChanges(t *testing.T) {
 	n.route("10.2.0.0/16", "192.0.2.9", "va")
 	tr.Watch(addr("10.1.0.1"), addr("10.2.0.1"), netip.Addr{})
 	tr.want("watched again", "10.2.0.1", Status{Reachable: true, Interface: "va", NextHop: addr("192.0.2.9")})
-	if got := tr.told("10.1.0.1"); got != 1 {
-		t.Errorf("10.1.0.1 told %d times", got)
-	}
 	if got := tr.Stats().Watched; got != 2 {
 		t.Errorf("%d watched", got)
 	}
+}
+
+func TestTrackerTellsAllAfterWatch(t *testing.T) {
+	// Who forgot an address and learned it again before the tracker heard of either must be told.
+	n := newNamespace(t)
+	tr := n.track(Config{}, "10.1.0.1")
+	tr.want("at first", "10.1.0.1", Status{})
+	told, changes := tr.told("10.1.0.1"), tr.Stats().Changes
+	tr.Watch(addr("10.1.0.1"))
+	within(t, 10*time.Second, "told again", func() bool { return tr.told("10.1.0.1") > told })
+	if got := tr.Stats().Changes; got != changes {
+		t.Errorf("%d changes counted after %d", got, changes)
+	}
+}
+
+func TestTrackerAllowDefaultChangesAtRunTime(t *testing.T) {
+	n := newNamespace(t)
+	n.veth("va", "vb")
+	n.addr("va", "192.0.2.1/24")
+	n.route("0.0.0.0/0", "192.0.2.9", "va")
+	tr := n.track(Config{}, "10.1.0.1")
+	via := Status{ViaDefault: true, Interface: "va", NextHop: addr("192.0.2.9")}
+	tr.want("not allowed", "10.1.0.1", via)
+	tr.SetAllowDefault(true)
+	via.Reachable = true
+	tr.want("allowed", "10.1.0.1", via)
+}
+
+func TestTrackerIsLocalFollowsAddresses(t *testing.T) {
+	n := newNamespace(t)
+	n.veth("va", "vb")
+	tr := n.track(Config{})
+	if tr.IsLocal(addr("192.0.2.1")) || !tr.IsLocal(addr("127.0.0.1")) || !tr.IsLocal(addr("::1")) {
+		t.Error("before the address")
+	}
+	own := n.addr("va", "192.0.2.1/24")
+	within(t, 10*time.Second, "192.0.2.1 is local", func() bool { return tr.IsLocal(addr("192.0.2.1")) && tr.IsLocal(addr("::ffff:192.0.2.1")) })
+	n.ok(n.nl.AddrDel(n.link("va"), own))
+	within(t, 10*time.Second, "192.0.2.1 is no longer local", func() bool { return !tr.IsLocal(addr("192.0.2.1")) })
 }
 
 func TestTrackerRoutesThatMatterToNobodyAreNoWork(t *testing.T) {
