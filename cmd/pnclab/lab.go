@@ -23,6 +23,8 @@ func labCommand() *cobra.Command {
 		Short: "Bring topologies up and down",
 		Long: "Realises a containerlab topology file on network namespaces and veth pairs. Needs root.\n" +
 			"The programs that images stand for must be installed: see `pnclab lab inspect FILE`.",
+		Args: cobra.NoArgs,
+		RunE: needsSubcommand,
 	}
 	cmd.AddCommand(labRunCommand(), labUpCommand(), labDownCommand(), labInspectCommand(), labListCommand())
 	return cmd

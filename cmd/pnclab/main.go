@@ -32,8 +32,8 @@ func run(args []string) int {
 	defer stop()
 	cmd := root()
 	cmd.SetArgs(args)
-	started := false // whether the command line was good and the work began
-	cmd.PersistentPreRun = func(*cobra.Command, []string) { started = true }
+	started := false
+	noteStart(cmd, &started)
 	err := cmd.ExecuteContext(ctx)
 	if err == nil {
 		return 0
@@ -46,6 +46,20 @@ func run(args []string) int {
 	return exitFailed
 }
 
+// noteStart sets started when a command line was good and the work begins. (cobra checks required flags
+// only after its own hooks.)
+func noteStart(cmd *cobra.Command, started *bool) {
+	if run := cmd.RunE; run != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			*started = true
+			return run(cmd, args)
+		}
+	}
+	for _, c := range cmd.Commands() {
+		noteStart(c, started)
+	}
+}
+
 func root() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:           "pnclab",
@@ -53,6 +67,8 @@ func root() *cobra.Command {
 		Version:       version.Get().String(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+		RunE:          needsSubcommand,
 	}
 	cmd.PersistentFlags().BoolP("verbose", "v", false, "say each step on standard error")
 	cmd.AddCommand(labCommand(), replayCommand(), generateCommand(), watchCommand(), demoCommand())
@@ -67,4 +83,8 @@ func logger(cmd *cobra.Command) logrus.FieldLogger {
 		log.SetLevel(logrus.DebugLevel)
 	}
 	return log
+}
+
+func needsSubcommand(cmd *cobra.Command, _ []string) error {
+	return usageError{fmt.Errorf("a command is missing: see `%s --help`", cmd.CommandPath())}
 }
