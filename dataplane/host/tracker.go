@@ -12,6 +12,7 @@ import (
 
 	"github.com/gaissmai/bart"
 	"github.com/sirupsen/logrus"
+	"github.com/vishvananda/netlink"
 )
 
 // Config is what a Tracker needs to know.
@@ -208,11 +209,15 @@ func (t *Tracker) loop(ctx context.Context, h *Host, reader <-chan error) error 
 	<-timer.C
 	for {
 		begin := time.Now()
-		if err := t.round(h); err != nil {
+		switch err := t.round(h); {
+		case errors.Is(err, netlink.ErrDumpInterrupted):
+			t.poke() // links or addresses change faster than they can be listed: once more, later
+		case err != nil:
 			return err
+		default:
+			t.readyOnce.Do(func() { close(t.ready) })
 		}
 		took := time.Since(begin)
-		t.readyOnce.Do(func() { close(t.ready) })
 		select {
 		case <-ctx.Done():
 			return nil
