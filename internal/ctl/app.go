@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -121,6 +122,7 @@ func (a *app) root() *cobra.Command {
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{outputTable, outputJSON, outputYAML}, cobra.ShellCompDirectiveNoFileComp))
 	_ = root.RegisterFlagCompletionFunc("address", cobra.NoFileCompletions)
 	root.RunE = needSubcommand
+	root.SuggestionsMinimumDistance = 2
 	root.AddCommand(
 		a.statusCommand(), a.versionCommand(), a.neighborsCommand(),
 		a.capabilitiesCommand(), a.resolveCommand(), a.advertiseCommand(), a.withdrawCommand(),
@@ -135,6 +137,7 @@ func (a *app) root() *cobra.Command {
 // argument it names what is unknown.
 func needSubcommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
+		cmd.SetOut(cmd.ErrOrStderr()) // the answer of a wrong command line is no output
 		_ = cmd.Help()
 		return usagef("%s needs a command", cmd.CommandPath())
 	}
@@ -143,4 +146,17 @@ func needSubcommand(cmd *cobra.Command, args []string) error {
 		hint = fmt.Sprintf("; did you mean %s?", s[0])
 	}
 	return usagef("unknown command %q for %s%s", args[0], cmd.CommandPath(), hint)
+}
+
+// needs is the Args of a command with required arguments; the error names those that are missing.
+func needs(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(names):
+			return usagef("%s needs %s", cmd.CommandPath(), strings.Join(names[len(args):], " "))
+		case len(args) > len(names):
+			return usagef("%s: unexpected argument %q", cmd.CommandPath(), args[len(names)])
+		}
+		return nil
+	}
 }

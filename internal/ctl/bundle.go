@@ -37,7 +37,7 @@ func (a *app) bundleCommand() *cobra.Command {
 			"secrets, neighbours, capabilities, flows, records, counters, metrics and a dump of pncd's goroutines.\n" +
 			"What could not be collected is listed in errors.txt. Addresses of the network are in it.\n\n" +
 			"Exit status 1 when pncd could not be reached.",
-		Args: cobra.NoArgs,
+		Args: needs(),
 		RunE: a.run(func(ctx context.Context, _ []string) error {
 			b := &bundle{app: a, now: a.env.Now().UTC()}
 			node, err := b.collect(ctx, telemetry)

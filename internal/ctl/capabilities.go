@@ -15,7 +15,7 @@ func (a *app) capabilitiesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "capabilities",
 		Short: "Show which proxy serves which sender prefix, as routing tells it",
-		Args:  cobra.NoArgs,
+		Args:  needs(),
 		RunE: a.run(func(ctx context.Context, _ []string) error {
 			if _, err := parsePrefix("--prefix", req.Prefix); err != nil {
 				return err
@@ -87,6 +87,7 @@ func routeFlags(r *pncv1.CapabilityRoute) string {
 	add(r.GetBest(), "best")
 	add(r.GetStale(), "stale")
 	add(r.GetPartial(), "partial")
+	add(r.GetPathId() != 0, fmt.Sprintf("path-id=%d", r.GetPathId()))
 	add(r.GetDisregarded() != 0, enum(r.GetDisregarded()))
 	if flags == "" {
 		return ""
@@ -121,7 +122,7 @@ func (a *app) resolveCommand() *cobra.Command {
 		Use:   "resolve SENDER",
 		Short: "Show which proxy a notification about a sender would go to, or why none",
 		Long:  "Show which proxy a notification about a sender would go to, or why none.\n\nExit status 1 when there is no proxy.",
-		Args:  cobra.ExactArgs(1),
+		Args:  needs("SENDER"),
 		RunE: a.run(func(ctx context.Context, args []string) error {
 			var err error
 			if req.Sender, err = parseAddr("SENDER", args[0]); err != nil {
@@ -176,7 +177,7 @@ func (a *app) advertiseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "advertise PREFIX",
 		Short: "Originate the Proxy Node Capability for a sender prefix, until the next start",
-		Args:  cobra.ExactArgs(1),
+		Args:  needs("PREFIX"),
 		RunE: a.run(func(ctx context.Context, args []string) error {
 			var err error
 			if req.Prefix, err = parsePrefix("PREFIX", args[0]); err != nil {
@@ -212,7 +213,7 @@ func (a *app) withdrawCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "withdraw PREFIX",
 		Short: "Withdraw what 'advertise' originated",
-		Args:  cobra.ExactArgs(1),
+		Args:  needs("PREFIX"),
 		RunE: a.run(func(ctx context.Context, args []string) error {
 			p, err := parsePrefix("PREFIX", args[0])
 			if err != nil {

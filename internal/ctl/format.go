@@ -179,6 +179,14 @@ func numberOr[T ~uint32 | ~uint64 | ~int](n T) string {
 	return number(n)
 }
 
+// plural is a number with its noun: 1 time, 2 times.
+func plural[T ~uint32 | ~uint64 | ~int](n T, noun string) string {
+	if n == 1 {
+		return number(n) + " " + noun
+	}
+	return number(n) + " " + noun + "s"
+}
+
 func yesNo(b bool) string {
 	if b {
 		return "yes"

@@ -24,7 +24,7 @@ func (a *app) neighborsCommand() *cobra.Command {
 		Use:               "neighbors [ADDRESS]",
 		Aliases:           []string{"neighbours"},
 		Short:             "Show the BGP neighbours",
-		Args:              cobra.MaximumNArgs(1),
+		Args:              atMostOne,
 		ValidArgsFunction: a.completeNeighbors,
 		RunE: a.run(func(ctx context.Context, args []string) error {
 			only := ""
@@ -45,6 +45,13 @@ func (a *app) neighborsCommand() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&detail, "detail", false, "everything about each neighbour: last error, NHC counts by reason, session options")
 	return cmd
+}
+
+func atMostOne(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return usagef("%s: unexpected argument %q", cmd.CommandPath(), args[1])
+	}
+	return nil
 }
 
 func (a *app) neighborTable(w io.Writer, list []*pncv1.Neighbor) error {
@@ -108,7 +115,7 @@ func (a *app) neighborBlock(w io.Writer, n *pncv1.Neighbor) error {
 		[2]string{"Description", n.GetDescription()},
 		[2]string{"AS", fmt.Sprintf("%d (local %d)", n.GetPeerAs(), n.GetLocalAs())},
 		[2]string{"State", state},
-		[2]string{"Established", fmt.Sprintf("%d times", n.GetFlaps())},
+		[2]string{"Established", plural(n.GetFlaps(), "time")},
 		[2]string{"Last error", lastError},
 		[2]string{"Router ID", n.GetRouterId()},
 		[2]string{"Families", strings.Join(n.GetFamilies(), ", ")},

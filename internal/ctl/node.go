@@ -21,7 +21,7 @@ func (a *app) statusCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
 		Short: "Show whether the mechanism is on, whether the node is ready, and its parts",
-		Args:  cobra.NoArgs,
+		Args:  needs(),
 		RunE: a.run(func(ctx context.Context, _ []string) error {
 			st, err := a.status(ctx)
 			if err != nil {
@@ -94,7 +94,7 @@ func (a *app) versionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Show the versions of pncctl and of the pncd that it talks to",
-		Args:  cobra.NoArgs,
+		Args:  needs(),
 		RunE: a.run(func(ctx context.Context, _ []string) error {
 			own := version.Get().String()
 			fields := map[string]any{"pncctl": own}
@@ -126,7 +126,7 @@ func (a *app) enableCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "enable",
 		Short: "Switch the mechanism on, until the next start or a reload that says otherwise",
-		Args:  cobra.NoArgs,
+		Args:  needs(),
 		RunE: a.run(func(ctx context.Context, _ []string) error {
 			res, err := ask(ctx, a, pncv1.NewNodeServiceClient, pncv1.NodeServiceClient.Enable, &pncv1.EnableRequest{})
 			if err != nil {
@@ -141,7 +141,7 @@ func (a *app) disableCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "disable",
 		Short: "Switch the mechanism off: capabilities withdrawn, tap and sockets closed",
-		Args:  cobra.NoArgs,
+		Args:  needs(),
 		RunE: a.run(func(ctx context.Context, _ []string) error {
 			res, err := ask(ctx, a, pncv1.NewNodeServiceClient, pncv1.NodeServiceClient.Disable, &pncv1.DisableRequest{})
 			if err != nil {
@@ -164,7 +164,7 @@ func (a *app) reloadCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "reload",
 		Short: "Make pncd read its configuration file again and apply it as a whole or not at all",
-		Args:  cobra.NoArgs,
+		Args:  needs(),
 		RunE: a.run(func(ctx context.Context, _ []string) error {
 			res, err := ask(ctx, a, pncv1.NewNodeServiceClient, pncv1.NodeServiceClient.Reload, &pncv1.ReloadRequest{})
 			if err != nil {
@@ -183,11 +183,11 @@ func (a *app) reloadCommand() *cobra.Command {
 }
 
 func (a *app) logCommand() *cobra.Command {
-	group := &cobra.Command{Use: "log", Short: "Steer pncd's log", Args: cobra.ArbitraryArgs, RunE: needSubcommand}
+	group := &cobra.Command{Use: "log", Short: "Steer pncd's log", Args: cobra.ArbitraryArgs, RunE: needSubcommand, SuggestionsMinimumDistance: 2}
 	group.AddCommand(&cobra.Command{
 		Use:               "level LEVEL",
 		Short:             "Change the log level until the next start",
-		Args:              cobra.ExactArgs(1),
+		Args:              needs("LEVEL"),
 		ValidArgsFunction: cobra.FixedCompletions([]string{"error", "warning", "info", "debug", "trace"}, cobra.ShellCompDirectiveNoFileComp),
 		RunE: a.run(func(ctx context.Context, args []string) error {
 			res, err := ask(ctx, a, pncv1.NewNodeServiceClient, pncv1.NodeServiceClient.SetLogLevel, &pncv1.SetLogLevelRequest{Level: args[0]})

@@ -72,7 +72,7 @@ func (a *app) recordsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "records",
 		Short: "Show the evidence: what became of each congestion event and notification, and why",
-		Args:  cobra.NoArgs,
+		Args:  needs(),
 		RunE: a.run(func(ctx context.Context, _ []string) error {
 			filter, err := a.recordFilter(&flags)
 			if err != nil {
@@ -127,7 +127,11 @@ func recordRow(r *pncv1.Record) []string {
 		t := r.GetTranslation()
 		row = append(row, t.GetCongestionNode(), numberOr(t.GetEvent().GetPort()), qp(t.GetSourceQp()))
 		if e := t.GetEntry(); e != nil {
-			add("entry %s by %s, version %d", enum(e.GetState()), cell(enum(e.GetSource())), e.GetVersion())
+			by := ""
+			if e.GetSource() != pncv1.FlowSource_FLOW_SOURCE_UNSPECIFIED {
+				by = " by " + enum(e.GetSource())
+			}
+			add("entry %s%s, version %d", enum(e.GetState()), by, e.GetVersion())
 		}
 		if t.GetReceipt() > 0 {
 			add("receipt %d (port %d)", t.GetReceipt(), t.GetReceiptPort())
@@ -136,7 +140,7 @@ func recordRow(r *pncv1.Record) []string {
 			add("after %s", t.GetLatency().AsDuration())
 		}
 		if t.GetGap() > 0 {
-			add("%d notifications missing before it", t.GetGap())
+			add("%s missing before it", plural(t.GetGap(), "notification"))
 		}
 	default:
 		row = append(row, "", "", "")
@@ -153,7 +157,7 @@ func (a *app) countersCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "counters",
 		Short: "Show the exact counters since pncd started",
-		Args:  cobra.NoArgs,
+		Args:  needs(),
 		RunE: a.run(func(ctx context.Context, _ []string) error {
 			res, err := ask(ctx, a, pncv1.NewRecordServiceClient, pncv1.RecordServiceClient.ListCounters, &pncv1.ListCountersRequest{})
 			if err != nil {

@@ -21,6 +21,8 @@ func (a *app) watchCommand() *cobra.Command {
 		Short: "Follow changes as they happen, until interrupted",
 		Args:  cobra.ArbitraryArgs,
 		RunE:  needSubcommand,
+
+		SuggestionsMinimumDistance: 2,
 	}
 	group.AddCommand(a.watchCapabilitiesCommand(), a.watchFlowsCommand(), a.watchRecordsCommand())
 	return group
@@ -37,7 +39,7 @@ func (a *app) watchCapabilitiesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "capabilities",
 		Short: "Follow capability routes: learned, changed, withdrawn, disregarded",
-		Args:  cobra.NoArgs,
+		Args:  needs(),
 		RunE: a.run(func(ctx context.Context, _ []string) error {
 			f := newFollower(a, count, column{"TIME", 24}, column{"EVENT", 11}, column{"PREFIX", 20}, column{"SOURCE", 6}, column{"PROXY", 15}, column{"PEER", 15}, column{"DETAIL", 0})
 			return follow(ctx, f, pncv1.NewCapabilityServiceClient, pncv1.CapabilityServiceClient.WatchCapabilities,
@@ -61,7 +63,7 @@ func (a *app) watchFlowsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "flows",
 		Short: "Follow the entries of the Source-QP map",
-		Args:  cobra.NoArgs,
+		Args:  needs(),
 		RunE: a.run(func(ctx context.Context, _ []string) error {
 			var err error
 			if req.Sender, err = parseAddr("--sender", req.Sender); err != nil {
@@ -87,7 +89,7 @@ func (a *app) watchRecordsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "records",
 		Short: "Follow the evidence",
-		Args:  cobra.NoArgs,
+		Args:  needs(),
 		RunE: a.run(func(ctx context.Context, _ []string) error {
 			filter, err := a.recordFilter(&flags)
 			if err != nil {
@@ -158,7 +160,7 @@ func follow[S, Q any, M any, P interface {
 		}
 		dropped, cells := row(P(m))
 		if dropped > 0 {
-			fmt.Fprintf(f.app.env.Stderr, "pncctl: %d changes are missing here: pncctl reads too slowly\n", dropped)
+			fmt.Fprintf(f.app.env.Stderr, "pncctl: %s missing here: pncctl reads too slowly\n", plural(dropped, "change"))
 		}
 		if err := f.print(P(m), cells); err != nil {
 			return err

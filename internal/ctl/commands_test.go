@@ -1,0 +1,152 @@
+package ctl
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"pncd/api/apitest"
+	pncv1 "pncd/api/pnc/v1"
+	"pncd/internal/version"
+	"pncd/proxyagent/evidence"
+)
+
+func TestCommandsThatChangeSayWhatTheyDid(t *testing.T) {
+	b, env := sample(t)
+	b.Node.SetChanges("bgp.neighbors[192.0.2.253]: added", "log.level: info -> debug")
+	for _, tt := range []struct {
+		args   string
+		status int
+		out    string // in the output; in the errors when the status is not 0
+	}{
+		{"disable", 0, "mechanism disabled\n"},
+		{"disable", 0, "mechanism disabled (it was already)\n"},
+		{"advertise 192.0.2.128/28", 1, "the mechanism is disabled: enable it first ('pncctl enable')"},
+		{"enable", 0, "mechanism enabled\n"},
+		{"enable", 0, "mechanism enabled (it was already)\n"},
+		{"advertise 192.0.2.128/28 --proxy 192.0.2.3 --next-hop 192.0.2.4", 0, "192.0.2.128/28  originate  192.0.2.3  192.0.2.4  yes     api   -\n"},
+		{"advertise 192.0.2.144/28 --mode path", 0, "192.0.2.144/28  path  192.0.2.1"},
+		{"advertise 192.0.2.144/28 --mode inline --next-hop 192.0.2.4", 2, "next_hop: only mode originate"},
+		{"withdraw 192.0.2.128/28", 0, "192.0.2.128/28 withdrawn\n"},
+		{"withdraw 192.0.2.128/28", 1, "was not advertised"},
+		{"withdraw 198.51.100.0/24", 1, "originated by configuration"},
+		{"reload", 0, "bgp.neighbors[192.0.2.253]: added\nlog.level: info -> debug\n"},
+		{"log level debug", 0, "log level debug (was info)\n"},
+		{"log level loud", 2, `level: "loud" is no log level`},
+		{"neighbors 192.0.2.99", 1, "not a configured neighbour"},
+		{"flows 198.51.100.10 203.0.113.10 0x18c", 1, "no traffic of the flow"},
+		{"enable -o json", 0, `"was_enabled": true`},
+	} {
+		t.Run(tt.args, func(t *testing.T) {
+			status, out, errs := pncctl(t, env, strings.Fields(tt.args)...)
+			text, other := out, errs
+			if tt.status != 0 {
+				text, other = errs, out
+			}
+			if status != tt.status || !strings.Contains(text, tt.out) || other != "" {
+				t.Errorf("exit status %d, output %q, errors %q, want %d and %q", status, out, errs, tt.status, tt.out)
+			}
+		})
+	}
+	b.Node.SetChanges()
+	if _, out, _ := pncctl(t, env, "reload"); out != "nothing changed\n" {
+		t.Errorf("reload without a change says %q", out)
+	}
+}
+
+func TestVersionShowsBothAndItsOwnWithoutADaemon(t *testing.T) {
+	_, env := sample(t)
+	own := version.Get().String()
+	if status, out, _ := pncctl(t, env, "version"); status != 0 || out != "pncctl:  "+own+"\npncd:    v1.2.3\n" {
+		t.Errorf("version: status %d, %q", status, out)
+	}
+	if status, out, errs := pncctl(t, nil, "version", "--client", "--socket", "/nonexistent/x"); status != 0 || out != "pncctl:  "+own+"\n" || errs != "" {
+		t.Errorf("version --client: status %d, %q, %q", status, out, errs)
+	}
+	status, out, errs := pncctl(t, nil, "version", "--socket", "/nonexistent/x")
+	if status != 1 || out != "pncctl:  "+own+"\n" || !strings.Contains(errs, "is pncd running?") {
+		t.Errorf("version without a daemon: status %d, %q, %q, want our own version and exit status 1", status, out, errs)
+	}
+}
+
+func TestFollowingPrintsHistoryAndEndsAtCount(t *testing.T) {
+	_, env := sample(t)
+	for _, tt := range []struct{ golden, args string }{
+		{"watch-records", "watch records --history --count 4"},
+		{"watch-records", "records --follow --count 4"},
+		{"watch-records-filtered", "records -f --outcome proxy/malformed --count 1"},
+		{"watch-capabilities", "watch capabilities --history --count 8"},
+	} {
+		t.Run(tt.args, func(t *testing.T) {
+			status, out, errs := pncctl(t, env, strings.Fields(tt.args)...)
+			if status != 0 || errs != "" {
+				t.Errorf("exit status %d, errors %q", status, errs)
+			}
+			golden(t, tt.golden+".txt", out)
+		})
+	}
+}
+
+func TestFollowingInJSONIsOneObjectALine(t *testing.T) {
+	_, env := sample(t)
+	_, out, _ := pncctl(t, env, "watch", "records", "--history", "--count", "2", "-o", "json")
+	lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
+	if len(lines) != 2 || !strings.HasPrefix(lines[0], `{"record":{"sequence":"1"`) {
+		t.Errorf("output = %q, want two lines of JSON", out)
+	}
+	_, out, _ = pncctl(t, env, "watch", "records", "--history", "--count", "2", "-o", "yaml")
+	if strings.Count(out, "---\n") != 2 {
+		t.Errorf("output = %q, want two YAML documents", out)
+	}
+}
+
+func TestWatchFlowsShowsChangesAndWhatWasLost(t *testing.T) {
+	b, env := sample(t)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var out, errs output
+	done := make(chan int, 1)
+	go func() {
+		done <- Main(ctx, Env{
+			Args: []string{"watch", "flows", "--sender", "198.51.100.10"}, Stdout: &out, Stderr: &errs,
+			Getenv: func(k string) string { return env[k] }, Now: func() time.Time { return apitest.Now },
+		})
+	}()
+	eventually(t, "the watch to be open", func() bool { return b.Flows.Watchers() == 1 })
+	b.Flows.Change(&pncv1.Flow{Sender: "198.51.100.10", Receiver: "203.0.113.10", DestinationQp: 0x18b, SourceQp: 0x137, State: pncv1.FlowState_FLOW_STATE_CLOSED, Detail: "DREQ"})
+	eventually(t, "the change to be shown", func() bool { return strings.Contains(out.String(), "0x137") })
+	golden(t, "watch-flows.txt", out.String())
+	cancel() // as Ctrl-C does
+	if status := <-done; status != 0 || errs.String() != "" {
+		t.Errorf("exit status %d, errors %q, want 0 and none after an interrupt", status, errs.String())
+	}
+}
+
+func TestWatchThatThePeerEndsFails(t *testing.T) {
+	b, env := sample(t)
+	var out, errs output
+	done := make(chan int, 1)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	go func() {
+		done <- Main(ctx, Env{
+			Args: []string{"watch", "flows"}, Stdout: &out, Stderr: &errs,
+			Getenv: func(k string) string { return env[k] }, Now: func() time.Time { return apitest.Now },
+		})
+	}()
+	eventually(t, "the watch to be open", func() bool { return b.Flows.Watchers() == 1 })
+	b.Flows.End()
+	if status := <-done; status != 1 || !strings.Contains(errs.String(), "watch again") {
+		t.Errorf("exit status %d, errors %q, want 1 and why", status, errs.String())
+	}
+}
+
+func TestRecordsShowTheErrorOfTheSystem(t *testing.T) {
+	b, env := sample(t)
+	b.Records.Record(&evidence.Record{At: apitest.Now, Outcome: pncv1.Outcome_OUTCOME_SEND_ERROR, Err: "sendmmsg:\tno buffer\nspace"})
+	_, out, _ := pncctl(t, env, "records", "--outcome", "congestion-node/send-error")
+	if !strings.Contains(out, "sendmmsg: no buffer space") || strings.Count(out, "\n") != 2 {
+		t.Errorf("output = %q, want the error on one line", out)
+	}
+}

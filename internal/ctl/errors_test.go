@@ -1,0 +1,183 @@
+package ctl
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"pncd/api"
+	"pncd/api/apitest"
+)
+
+func TestWrongCommandLinesExitWith2AndNameTheField(t *testing.T) {
+	for _, tt := range []struct {
+		args string
+		want string
+	}{
+		{"", "pncctl needs a command"},
+		{"bogus", `unknown command "bogus" for pncctl`},
+		{"statsu", "did you mean status?"},
+		{"log", "pncctl log needs a command"},
+		{"log levle debug", "did you mean level?"},
+		{"watch", "pncctl watch needs a command"},
+		{"watch everything", `unknown command "everything" for pncctl watch`},
+		{"status extra", `unexpected argument "extra"`},
+		{"status --bogus", "unknown flag: --bogus"},
+		{"status -o xml", `--output: "xml" is none of table, json, yaml`},
+		{"resolve", "pncctl resolve needs SENDER"},
+		{"resolve host", `SENDER: "host" is not an IP address`},
+		{"advertise", "pncctl advertise needs PREFIX"},
+		{"advertise 192.0.2.1", `PREFIX: "192.0.2.1" is not a prefix`},
+		{"advertise 192.0.2.0/24 --mode loud", `--mode: "loud" is none of inline, originate, path`},
+		{"advertise 192.0.2.0/24 --proxy x", `--proxy: "x" is not an IP address`},
+		{"advertise 192.0.2.0/24 --next-hop x", `--next-hop: "x" is not an IP address`},
+		{"flows 192.0.2.1", "flows takes SENDER RECEIVER QP, or nothing; got 1 arguments"},
+		{"flows x 192.0.2.1 1", `SENDER: "x" is not an IP address`},
+		{"flows 192.0.2.1 x 1", `RECEIVER: "x" is not an IP address`},
+		{"flows 192.0.2.1 192.0.2.2 0x1000000", `QP: "0x1000000" is no queue pair number`},
+		{"flows 192.0.2.1 192.0.2.2 017", `QP: "017" is no queue pair number`},
+		{"flows 192.0.2.1 192.0.2.2 -1", "unknown shorthand flag"},
+		{"flows --state loud", `--state: "loud" is none of undecided, learned`},
+		{"records --outcome loud", `--outcome: "loud" is no outcome: want one of bad-checksum, context-unknown`},
+		{"records --since yesterday", `--since: "yesterday" is neither`},
+		{"records --since -5m", `--since: "-5m" is in the future`},
+		{"records --follow --limit 3", "none of the others can be"},
+		{"capabilities --all --rejected", "none of the others can be"},
+		{"capabilities --prefix x", `--prefix: "x" is not a prefix`},
+		{"neighbors a b", `unexpected argument "b"`},
+		{"log level", "pncctl log level needs LEVEL"},
+		{"status --address pe1", `--address: "pe1" is neither`},
+		{"status --socket /x --address y:1", "none of the others can be"},
+		{"status --socket /x --tls-ca ca.pem", "is a unix socket"},
+		{"status --address 127.0.0.1:1 --tls-cert x", "[tls-cert tls-key]"},
+		{"status --address 127.0.0.1:1 --tls-ca /nonexistent/ca.pem", "--tls-ca: open /nonexistent/ca.pem"},
+		{"status --timeout soon", "invalid argument"},
+	} {
+		t.Run(tt.args, func(t *testing.T) {
+			status, out, errs := pncctl(t, nil, strings.Fields(tt.args)...)
+			if status != exitUsage || out != "" {
+				t.Errorf("exit status %d, output %q, want 2 and none", status, out)
+			}
+			last := errs[strings.LastIndex(strings.TrimSuffix(errs, "\n"), "\n")+1:]
+			if !strings.HasPrefix(last, "pncctl: ") || !strings.Contains(last, tt.want) {
+				t.Errorf("errors = %q, want one line with %q", errs, tt.want)
+			}
+		})
+	}
+	_, env := sample(t)
+	env = map[string]string{envAddress: strings.TrimPrefix(env[envAddress], "unix:///")}
+	if status, _, errs := pncctl(t, env, "status"); status != exitUsage || !strings.Contains(errs, "PNCCTL_ADDRESS: ") {
+		t.Errorf("bad environment: exit status %d, errors %q, want the variable named", status, errs)
+	}
+}
+
+func TestServersRefusalOfAValueExitsWith2(t *testing.T) {
+	_, env := sample(t)
+	status, _, errs := pncctl(t, env, "capabilities", "--prefix", "192.0.2.1/24")
+	if status != exitUsage || errs != "pncctl: prefix: \"192.0.2.1/24\" has host bits set; did you mean 192.0.2.0/24?\n" {
+		t.Errorf("exit status %d, errors %q", status, errs)
+	}
+}
+
+func TestUnreachableDaemonSaysWhyAndWhatToDo(t *testing.T) {
+	dir := t.TempDir()
+	dead := filepath.Join(dir, "dead.sock")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: dead, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false)
+	l.Close()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := free.Addr().String()
+	free.Close()
+	for _, tt := range []struct {
+		args string
+		want []string
+	}{
+		{"--socket " + dir + "/none.sock status", []string{"there is no such socket: is pncd running?", dir + "/none.sock"}},
+		{"--socket " + dead + " status", []string{"nobody listens on the socket: is pncd running?"}},
+		{"--address " + port + " status", []string{"connection refused", "api.listen"}},
+		{"--socket " + dir + "/none.sock watch flows", []string{"is pncd running?"}},
+		{"--socket " + dir + "/none.sock support-bundle", []string{"is pncd running?"}},
+	} {
+		t.Run(tt.args, func(t *testing.T) {
+			status, out, errs := pncctl(t, nil, strings.Fields(tt.args)...)
+			if status != exitFailed || out != "" || strings.Count(errs, "\n") != 1 {
+				t.Errorf("exit status %d, output %q, errors %q, want 1 and one line", status, out, errs)
+			}
+			for _, w := range tt.want {
+				if !strings.Contains(errs, w) {
+					t.Errorf("errors = %q, want %q in it", errs, w)
+				}
+			}
+		})
+	}
+	if files, _ := filepath.Glob(filepath.Join(dir, "*")); len(files) != 1 {
+		t.Errorf("left behind: %v", files)
+	}
+}
+
+// Root may open any socket, so what the kernel would say is put in the client's place.
+func TestPermissionDeniedNamesTheGroup(t *testing.T) {
+	b := apitest.New(t)
+	gid := os.Getgid()
+	if os.Geteuid() == 0 {
+		gid = 54321
+	}
+	path := filepath.Join(t.TempDir(), "pncd.sock")
+	l, err := api.ListenConfig{Address: path, Group: strconv.Itoa(gid)}.Listen(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	apitest.Serve(t, b.API(), api.Options{}, l)
+	denied := error(&net.OpError{Op: "dial", Net: "unix", Err: os.NewSyscallError("connect", syscall.EACCES)})
+	a := &app{client: &client{network: "unix", address: path}, started: true}
+	a.client.dialError.Store(&denied)
+	line, exit := a.report(status.Error(codes.Unavailable, "connection error"))
+	if exit != exitFailed || !strings.Contains(line, "permission denied: you must be in group") {
+		t.Errorf("report = %q, %d, want the group", line, exit)
+	}
+	if os.Geteuid() == 0 && !strings.Contains(line, "group 54321") {
+		t.Errorf("report = %q, want group 54321", line)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if line, _ := a.report(status.Error(codes.Unavailable, "connection error")); !strings.Contains(line, "only its owner") {
+		t.Errorf("report = %q, want that only the owner may", line)
+	}
+}
+
+func TestInternalErrorsPointToTheLog(t *testing.T) {
+	b, env := sample(t)
+	b.Node.Fail(errors.New("disk\non fire"))
+	status, _, errs := pncctl(t, env, "reload")
+	if status != exitFailed || errs != "pncctl: disk on fire (the log of pncd says more)\n" {
+		t.Errorf("exit status %d, errors %q", status, errs)
+	}
+}
+
+func TestCallsEndAtTheTimeout(t *testing.T) {
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "silent.sock")) // takes connections and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	status, _, errs := pncctl(t, nil, "--socket", l.Addr().String(), "--timeout", "50ms", "status")
+	if status != exitFailed || !strings.Contains(errs, "within 50ms") {
+		t.Errorf("exit status %d, errors %q, want the timeout named", status, errs)
+	}
+}
