@@ -47,7 +47,10 @@ func (a *app) watchCapabilitiesCommand() *cobra.Command {
 				func(res *pncv1.WatchCapabilitiesResponse) (uint64, []string) {
 					e := res.GetEvent()
 					r := e.GetRoute()
-					detail := []string{enum(e.GetReason()), e.GetDetail(), routeFlags(r)}
+					detail := []string{enum(e.GetReason()), e.GetDetail()}
+					if e.GetReason() == 0 { // the reason is one of the flags
+						detail = append(detail, routeFlags(r))
+					}
 					return res.GetDropped(), []string{clock(e.GetAt()), enum(e.GetKind()), r.GetPrefix(), enum(r.GetSource()), r.GetProxy(), r.GetPeer(), join(detail)}
 				})
 		}),
