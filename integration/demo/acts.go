@@ -82,10 +82,11 @@ func (d *demo) actOne(ctx context.Context, t *traffic) error {
 	if err := d.learned(ctx, t.pair); err != nil {
 		return err
 	}
+	marking := time.Now()
 	if err := d.bed.Mark(ctx, true); err != nil {
 		return err
 	}
-	d.say.at(time.Now(), "the link behind the congestion node starts to mark CE")
+	d.say.at(marking, "the link behind the congestion node starts to mark CE")
 	var joined []event
 	err := d.bed.Wait(ctx, d.opt.Patience, func(context.Context) error {
 		if joined = d.seen.joined(t.pair.PeerQPN); len(joined) < wanted {
@@ -97,7 +98,7 @@ func (d *demo) actOne(ctx context.Context, t *traffic) error {
 		return fmt.Errorf("no CNP for the congested flow: %w", err)
 	}
 	e := joined[0]
-	d.say.at(e.congestion.GetAt().AsTime(), "congestion node: CE on %s, flow %s, Destination QP 0x%06x, event number %d to proxy %s",
+	d.say.at(e.congestion.GetAt().AsTime(), "congestion node: %s, flow %s, Destination QP 0x%06x, event number %d to proxy %s",
 		e.congestion.GetCongestion().GetSource(), flowName(e.congestion), e.congestion.GetFlow().GetDestinationQp(),
 		e.congestion.GetCongestion().GetEvent().GetPort(), e.congestion.GetCongestion().GetProxy())
 	tr := e.translation.GetTranslation()

@@ -200,10 +200,14 @@ func (l *Lab) Namespace(node string) string {
 func (l *Lab) WaitFor(ctx context.Context, cond func(ctx context.Context) error) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
+	var err error
 	for {
-		err := cond(ctx)
-		if err == nil {
+		now := cond(ctx)
+		if now == nil {
 			return nil
+		}
+		if err == nil || ctx.Err() == nil { // what a condition says when it was cut off tells nothing
+			err = now
 		}
 		if dead := l.deadProgram(); dead != nil {
 			return fmt.Errorf("%w (meanwhile %w)", err, dead)

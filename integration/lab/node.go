@@ -46,7 +46,7 @@ if ! mount -t overlay overlay -o "lowerdir=/etc,upperdir=$dir/etc/upper,workdir=
   mount --bind "$dir/etc/copy" /etc
 fi
 mount --bind "$dir/run" /run
-mkdir -p /run/frr /run/lock
+mkdir -p /run/frr /run/lock /run/pncd # as tmpfiles.d and RuntimeDirectory= do
 if id frr >/dev/null 2>&1; then chown frr:frr /run/frr; fi
 for d in ` + "PRIVATE" + `; do
   mkdir -p "$d"; mount -t tmpfs -o mode=755 etc "$d"
