@@ -27,8 +27,8 @@ var (
 	descPeerFlaps    = desc("bgp_neighbor_established_transitions_total", "Times that the session was established (RFC 4273 bgpPeerFsmEstablishedTransitions).", "neighbor")
 	descPeerReceived = desc("bgp_neighbor_received_routes", "Paths held from the neighbour.", "neighbor")
 	descPeerAdvert   = desc("bgp_neighbor_advertised_routes", "Paths advertised to the neighbour.", "neighbor")
-	descPeerNHC      = desc("bgp_neighbor_nhc_received_total", "Paths received with a Next Hop Dependent Characteristics attribute.", "neighbor")
-	descPeerPNC      = desc("bgp_neighbor_pnc_believed_total", "Paths received with a believed Proxy Node Capability.", "neighbor")
+	descPeerNHC      = desc("bgp_neighbor_nhc_routes", "Paths held from the neighbour that carry a Next Hop Dependent Characteristics attribute.", "neighbor")
+	descPeerPNC      = desc("bgp_neighbor_pnc_routes", "Paths held from the neighbour whose Proxy Node Capability is believed.", "neighbor")
 	descPeerDisreg   = desc("bgp_neighbor_nhc_disregarded_total", "NHC attributes and TLVs that were not believed, by reason.", "neighbor", "reason")
 	descPeerError    = desc("bgp_neighbor_last_error", "Whether the last session or attempt ended with an error.", "neighbor")
 
@@ -40,9 +40,14 @@ var (
 	descTableCapacity = desc("table_capacity", "The most entries that a table may hold.", "table")
 	descTableVersion  = desc("table_version", "The version of a table; it grows with each change.", "table")
 
+	descAPICalls   = desc("api_calls_total", "Finished calls and streams of the gRPC API, by code.", "code")
+	descAPIPanics  = desc("api_panics_total", "Calls whose handler panicked; each was answered with Internal.")
+	descAPIDropped = desc("api_stream_dropped_total", "Changes that clients following them were too slow for.")
+	descAPIStreams = desc("api_streams", "Streams of the gRPC API that are open.")
+
 	descRecMade = desc("records_total", "Evidence records made.")
 	descRecOver = desc("records_overwritten_total", "Evidence records that left the bounded ring.")
-	descRecDrop = desc("records_dropped_total", "Evidence records that were not delivered to a slow reader.")
+	descRecDrop = desc("records_dropped_total", "Evidence records that could not be kept.")
 )
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -97,6 +102,12 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 			x.gauge(descTableVersion, float64(t.Version), t.Name)
 		}
 	}
+	for code, n := range s.API.Calls {
+		x.counter(descAPICalls, n, code)
+	}
+	x.counter(descAPIPanics, s.API.Panics)
+	x.counter(descAPIDropped, s.API.StreamDropped)
+	x.gauge(descAPIStreams, float64(s.API.Streams))
 	x.counter(descRecMade, s.Records.Made)
 	x.counter(descRecOver, s.Records.Overwritten)
 	x.counter(descRecDrop, s.Records.Dropped)
@@ -122,8 +133,8 @@ func (x *exporter) neighbor(n Neighbor) {
 	x.counter(descPeerFlaps, n.Flaps, n.Address)
 	x.gauge(descPeerReceived, float64(n.Received), n.Address)
 	x.gauge(descPeerAdvert, float64(n.Advertised), n.Address)
-	x.counter(descPeerNHC, n.NHCReceived, n.Address)
-	x.counter(descPeerPNC, n.PNCBelieved, n.Address)
+	x.gauge(descPeerNHC, float64(n.NHCReceived), n.Address)
+	x.gauge(descPeerPNC, float64(n.PNCBelieved), n.Address)
 	for reason, v := range n.Disregarded {
 		x.counter(descPeerDisreg, v, n.Address, reason)
 	}

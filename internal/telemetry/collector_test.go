@@ -30,6 +30,7 @@ func sample() Snapshot {
 		}},
 		Taps:    []Tap{{"eth0", "learner", 1000, 12, 1}},
 		Tables:  []Table{{Name: "flows", State: "learned", Entries: 3, Capacity: 100, Version: 9}, {Name: "flows", State: "aged", Entries: 1, Capacity: 100, Version: 9}},
+		API:     API{Calls: map[string]uint64{"OK": 5, "NotFound": 1}, Panics: 0, StreamDropped: 2, Streams: 1},
 		Records: Records{Made: 10, Overwritten: 2, Dropped: 1},
 		Counters: []Counter{
 			{Part: "learner", Name: "bad-icrc", Help: "Packets whose ICRC is wrong.", Value: 4},
@@ -41,9 +42,16 @@ func sample() Snapshot {
 
 func TestEveryPartOfASnapshotIsExportedUnderItsName(t *testing.T) {
 	const want = `
+# HELP pncd_api_calls_total Finished calls and streams of the gRPC API, by code.
+# TYPE pncd_api_calls_total counter
+pncd_api_calls_total{code="NotFound"} 1
+pncd_api_calls_total{code="OK"} 5
 # HELP pncd_bgp_neighbor_nhc_disregarded_total NHC attributes and TLVs that were not believed, by reason.
 # TYPE pncd_bgp_neighbor_nhc_disregarded_total counter
 pncd_bgp_neighbor_nhc_disregarded_total{neighbor="192.0.2.1",reason="next-hop-mismatch"} 1
+# HELP pncd_bgp_neighbor_pnc_routes Paths held from the neighbour whose Proxy Node Capability is believed.
+# TYPE pncd_bgp_neighbor_pnc_routes gauge
+pncd_bgp_neighbor_pnc_routes{neighbor="192.0.2.1"} 4
 # HELP pncd_bgp_neighbor_state The session's state (RFC 4271 section 8.2.2): 1 for the state that it is in.
 # TYPE pncd_bgp_neighbor_state gauge
 pncd_bgp_neighbor_state{neighbor="192.0.2.1",state="active"} 0
@@ -87,6 +95,7 @@ pncd_table_entries{state="learned",table="flows"} 3
 pncd_tap_drops_total{interface="eth0",role="learner"} 12
 `
 	names := []string{
+		"pncd_api_calls_total", "pncd_bgp_neighbor_pnc_routes",
 		"pncd_bgp_neighbor_nhc_disregarded_total", "pncd_bgp_neighbor_state", "pncd_bgp_neighbor_up", "pncd_build_info",
 		"pncd_enabled", "pncd_learner_bad_icrc_total", "pncd_learner_cm_mads_total", "pncd_outcomes_total",
 		"pncd_start_time_seconds", "pncd_table_capacity", "pncd_table_entries", "pncd_tap_drops_total",

@@ -17,6 +17,7 @@ type Snapshot struct {
 	Taps      []Tap
 	Tables    []Table
 	Records   Records
+	API       API
 	Counters  []Counter
 }
 
@@ -42,8 +43,8 @@ type Neighbor struct {
 	Flaps        uint64    // times that the session was established
 	Received     uint64    // paths held from it
 	Advertised   uint64    // paths advertised to it
-	NHCReceived  uint64    // paths received with an NHC attribute
-	PNCBelieved  uint64    // paths received with a believed PNC
+	NHCReceived  uint64    // paths held from it that carry an NHC attribute
+	PNCBelieved  uint64    // paths held from it whose PNC is believed
 	Disregarded  map[string]uint64
 	SessionError bool // the last session ended with an error
 }
@@ -70,7 +71,15 @@ type Table struct {
 type Records struct {
 	Made        uint64 // records made
 	Overwritten uint64 // records that left the ring
-	Dropped     uint64 // records not delivered to slow readers
+	Dropped     uint64 // records that could not be kept
+}
+
+// API is what the gRPC server counts.
+type API struct {
+	Calls         map[string]uint64 // finished calls and streams by gRPC code
+	Panics        uint64            // handlers that panicked
+	StreamDropped uint64            // changes that watching clients were too slow for
+	Streams       int               // streams open now
 }
 
 // Counter is a counter of one part which has no family of its own here; it is exported as
