@@ -57,7 +57,8 @@ type path struct {
 	id         uint32
 	stale      bool
 	best       bool
-	published  bool
+	published  bool // as it is now
+	told       bool // the sink knows this path, maybe as it was before
 	localPref  uint32
 	med        uint32
 	neighborAS uint32
@@ -197,6 +198,10 @@ func (r *rib) drop(which func(*path) bool) {
 // gone counts a path out and tells the sink when it knows the path.
 func (r *rib) gone(prefix netip.Prefix, x *path) {
 	x.count(-1)
+	if !x.told {
+		return
+	}
+	x.told = false
 	r.out.updates = append(r.out.updates, pnc.Update{Withdraw: true, Route: pnc.Route{
 		Context: r.policy.context, Prefix: prefix, Source: pnc.SourceBGP, Peer: x.peer.name, PathID: x.id}})
 }
@@ -239,6 +244,7 @@ func (r *rib) path(p *ribPeer, from *engine.Path) {
 	}
 	if found {
 		paths[at].count(-1)
+		x.told = paths[at].told
 		paths[at] = x
 	} else {
 		paths = slices.Insert(paths, at, x)
@@ -323,7 +329,7 @@ func (r *rib) flush() learned {
 		b := best(paths)
 		for _, x := range paths {
 			if isBest := x == b; x.best != isBest || !x.published {
-				x.best, x.published = isBest, true
+				x.best, x.published, x.told = isBest, true, true
 				r.out.updates = append(r.out.updates, pnc.Update{Route: r.route(prefix, x)})
 			}
 		}
