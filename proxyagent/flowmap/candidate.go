@@ -13,18 +13,31 @@ type candidate struct {
 
 func (c *candidate) other(s *stream) *stream { return c.streams[1-s.side] }
 
-// candidateOf finds or makes the candidate of two streams, or returns nil when one of them has no slot to
-// give (rule 9).
-func (sh *shard) candidateOf(a, b *stream) *candidate {
+func findCandidate(a, b *stream) *candidate {
 	for _, c := range a.cands {
 		if c.other(a) == b {
 			return c
 		}
 	}
-	if !sh.makeRoom(a) || !sh.makeRoom(b) {
+	return nil
+}
+
+// newCandidate makes the candidate of two streams, or returns nil when one of them has no slot to give
+// (rule 9).
+func (sh *shard) newCandidate(a, b *stream) *candidate {
+	slots := maxCandidates
+	if a.port == b.port {
+		slots += samePortSlots
+	}
+	if !sh.makeRoom(a, slots) || !sh.makeRoom(b, slots) {
 		return nil
 	}
-	c := new(candidate)
+	c := sh.spare
+	if c == nil {
+		c = new(candidate)
+	}
+	sh.spare = nil
+	*c = candidate{}
 	c.streams[a.side], c.streams[b.side] = a, b
 	a.cands = append(a.cands, c)
 	b.cands = append(b.cands, c)
@@ -33,8 +46,8 @@ func (sh *shard) candidateOf(a, b *stream) *candidate {
 
 // makeRoom frees a slot when all are taken. Only rivals with at most one vote, or ended ones, give way;
 // among those an ended one first, then the one that was silent longest.
-func (sh *shard) makeRoom(s *stream) bool {
-	if len(s.cands) < maxCandidates {
+func (sh *shard) makeRoom(s *stream, slots int) bool {
+	if len(s.cands) < slots {
 		return true
 	}
 	var victim *candidate
@@ -49,6 +62,7 @@ func (sh *shard) makeRoom(s *stream) bool {
 		return false
 	}
 	victim.drop()
+	sh.spare = victim
 	return true
 }
 

@@ -46,26 +46,7 @@ func simulate(cfg simConfig, seed uint64) score {
 		}
 	}
 	s.run(check)
-	now := time.Unix(0, simEpoch+s.now)
-	r := score{runs: 1, packets: s.seen, conns: len(s.conns)}
-	for _, c := range s.conns {
-		if c.wrong {
-			r.ever++
-		}
-		if c.closed {
-			continue
-		}
-		for from := range uint8(2) {
-			r.directions++
-			e, v := s.m.Lookup(connKey(c, from), now)
-			switch {
-			case v == Hit && e.SourceQP == c.qp[from]:
-				r.decided++
-			case v == Hit:
-				r.wrong++
-			}
-		}
-	}
+	r := truth(s)
 	r.took = time.Since(start)
 	return r
 }

@@ -4,7 +4,8 @@ package flowmap
 // is a ring with hash chains through it: an entry is forgotten by being overwritten.
 type psnIndex struct {
 	ring  []indexed
-	heads []uint32 // sequence number + 1 of the newest entry of a chain; 0 when there is none
+	heads []uint32 // by PSN: sequence number + 1 of the newest entry of a chain; 0 when there is none
+	ports []uint32 // the same by PSN and UDP source port
 	next  uint32   // sequence number of the next entry; its place in the ring is next modulo its length
 	size  uint32   // entries in the ring
 }
@@ -13,7 +14,8 @@ type indexed struct {
 	stream *stream
 	at     int64
 	key    uint32 // the PSN, and the low 8 bits of the stream's epoch above it
-	prev   uint32 // sequence number + 1 of the next older entry of the chain
+	prev   uint32 // sequence number + 1 of the next older entry of the chain by PSN
+	prevP  uint32 // and of that by PSN and port
 }
 
 const (
@@ -26,6 +28,10 @@ const (
 func indexKey(psn uint32, epoch uint8) uint32 { return psn | uint32(epoch)<<24 }
 
 func chainOf(psn uint32, n int) uint32 { return (psn * 0x9E3779B1) >> 8 & uint32(n-1) }
+
+func portChainOf(psn uint32, port uint16, n int) uint32 {
+	return ((psn^uint32(port)<<13)*0x9E3779B1 ^ uint32(port)) >> 7 & uint32(n-1)
+}
 
 // add remembers that s sent an ackable request with this PSN. The ring grows while it would forget
 // entries younger than bound, up to its share of memory for the streams there are.
@@ -43,10 +49,11 @@ func (x *psnIndex) add(s *stream, psn uint32, at, bound int64, streams int) {
 func (x *psnIndex) push(e indexed) {
 	n := uint32(len(x.ring))
 	head := &x.heads[chainOf(e.key&psnMask, int(n))]
-	e.prev = *head
+	headP := &x.ports[portChainOf(e.key&psnMask, e.stream.port, int(n))]
+	e.prev, e.prevP = *head, *headP
 	x.ring[x.next&(n-1)] = e
 	x.next++
-	*head = x.next
+	*head, *headP = x.next, x.next
 	if x.size < n {
 		x.size++
 	}
@@ -54,31 +61,57 @@ func (x *psnIndex) push(e indexed) {
 
 func (x *psnIndex) resize(n int) {
 	old := *x
-	*x = psnIndex{ring: make([]indexed, n), heads: make([]uint32, n)}
+	*x = psnIndex{ring: make([]indexed, n), heads: make([]uint32, n), ports: make([]uint32, n)}
 	for i := uint32(0); i < old.size; i++ {
 		x.push(old.ring[(old.next-old.size+i)&uint32(len(old.ring)-1)])
 	}
 }
 
-// find returns, newest first, the streams that sent this PSN within bound before at (or, because rings
-// of several interfaces deliver out of order, at most the tap's reordering after it).
-func (x *psnIndex) find(psn uint32, at, bound int64, found *[maxPerPSN]match) int {
-	n := 0
+// find returns in found[:n], newest first, the streams that sent this PSN within bound before at (or, because
+// rings of several interfaces deliver out of order, at most the tap's reordering after it). Where more
+// streams did than rule 1 considers, those with the given port follow in found[n:m].
+func (x *psnIndex) find(psn uint32, port uint16, at, bound int64, found *matches) (n, m int) {
+	full := false
 	x.walk(psn, func(e *indexed) bool {
 		lag := at - e.at
-		if lag > bound || lag < -tapReordering {
+		if lag > bound || lag < -tapReordering || found.has(n, e.stream) {
 			return true
 		}
-		for i := range n {
-			if found[i].stream == e.stream {
-				return true
-			}
+		if n == maxPerPSN {
+			full = true
+			return false
 		}
 		found[n] = match{e.stream, lag}
 		n++
-		return n < maxPerPSN
+		return true
 	})
-	return n
+	m = n
+	if !full {
+		return n, m
+	}
+	seq := x.ports[portChainOf(psn, port, len(x.ports))]
+	for steps := 0; x.holds(seq) && steps < chainSteps && m < len(found); steps++ {
+		e := &x.ring[(seq-1)&uint32(len(x.ring)-1)]
+		seq = e.prevP
+		lag := at - e.at
+		if e.is(psn) && e.stream.port == port && lag <= bound && lag >= -tapReordering && !found.has(m, e.stream) {
+			found[m] = match{e.stream, lag}
+			m++
+		}
+	}
+	return n, m
+}
+
+// matches has room for what rule 1 considers, and for a few more with the right port.
+type matches [maxPerPSN + samePortSlots]match
+
+func (f *matches) has(n int, s *stream) bool {
+	for i := range n {
+		if f[i].stream == s {
+			return true
+		}
+	}
+	return false
 }
 
 // lagOf returns how long before at the stream sent this PSN, when that is known and within bound.
@@ -106,13 +139,19 @@ func (x *psnIndex) walk(psn uint32, visit func(*indexed) bool) {
 		return
 	}
 	seq := x.heads[chainOf(psn, n)]
-	for steps := 0; seq != 0 && x.next-(seq-1) <= x.size && steps < chainSteps; steps++ {
+	for steps := 0; x.holds(seq) && steps < chainSteps; steps++ {
 		e := &x.ring[(seq-1)&uint32(n-1)]
-		if e.key&psnMask == psn && uint8(e.key>>24) == e.stream.epoch && !e.stream.gone {
-			if !visit(e) {
-				return
-			}
-		}
 		seq = e.prev
+		if e.is(psn) && !visit(e) {
+			return
+		}
 	}
+}
+
+// holds says whether the entry that a chain names was not overwritten yet.
+func (x *psnIndex) holds(seq uint32) bool { return seq != 0 && x.next-(seq-1) <= x.size }
+
+// is says whether the entry has this PSN, and its stream still is what it was.
+func (e *indexed) is(psn uint32) bool {
+	return e.key&psnMask == psn && uint8(e.key>>24) == e.stream.epoch && !e.stream.gone
 }

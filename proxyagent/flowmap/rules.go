@@ -55,6 +55,7 @@ const (
 	rivalHX       = 3                             // rule 8: a rival so strong, and more than half
 
 	maxCandidates = 16 // rule 9
+	samePortSlots = 4  // more for candidates with equal ports, which rule 5 must not lose among others
 
 	liveFor  = int64(time.Second)      // rule 10: a pair seen within this is live
 	voteSpan = int64(time.Millisecond) // rule 11

@@ -18,6 +18,7 @@ type shard struct {
 	pairs   map[pairKey]*addrPair
 	pending exchangeList
 	lru     lruList
+	spare   *candidate // one dropped candidate, to be used again
 	c       Counters
 	stale   atomic.Int64 // when the least recently seen stream was listed; 0 without streams
 }

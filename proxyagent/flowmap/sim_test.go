@@ -51,15 +51,17 @@ type simConfig struct {
 	reuse    int           // times that QPs are connected anew with other peers
 	tapAt    float64       // where on the path the tap is, 0 to 1 from side 0
 	oneWay   time.Duration // delay of the path
+	timeout  time.Duration // retransmission timeout
+	window   int           // messages outstanding
 	gap      time.Duration // mean time between the messages of one connection
 	config   Config
 }
 
 const (
 	simMTU      = 1024
-	simSerial   = 300             // nanoseconds per packet on a host's link
-	simWindow   = 4               // messages outstanding
-	simTimeout  = 500_000         // retransmission timeout
+	simSerial   = 300 // nanoseconds per packet on a host's link
+	simWindow   = 4   // messages outstanding
+	simTimeout  = 500 * time.Microsecond
 	simAckDelay = 1500            // an ACK waits so long for others to coalesce
 	simReorder  = 100_000         // used by the reordering cases
 	simEpoch    = 1_700_000_000e9 // the simulation's time zero, unix nanoseconds
@@ -148,6 +150,12 @@ func newSim(cfg simConfig, seed uint64) *sim {
 	}
 	if cfg.tapAt == 0 {
 		cfg.tapAt = 0.3
+	}
+	if cfg.window == 0 {
+		cfg.window = simWindow
+	}
+	if cfg.timeout == 0 {
+		cfg.timeout = max(simTimeout, 5*cfg.oneWay)
 	}
 	if cfg.gap == 0 {
 		cfg.gap = time.Duration(max(cfg.n, 20)) * 5 * time.Microsecond

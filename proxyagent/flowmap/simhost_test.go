@@ -24,7 +24,7 @@ func (s *sim) post(c *simConn, side uint8, at int64) {
 	if e.left == 0 {
 		return
 	}
-	if len(e.pending) >= simWindow {
+	if len(e.pending) >= s.cfg.window {
 		return // posted when one completes
 	}
 	e.left--
@@ -110,7 +110,7 @@ func (s *sim) send(p simPacket) {
 
 func (s *sim) arm(c *simConn, side uint8) {
 	e := &c.end[side]
-	e.deadline = s.now + simTimeout
+	e.deadline = s.now + int64(s.cfg.timeout)
 	if !e.ticking {
 		e.ticking = true
 		s.push(simEvent{at: e.deadline, kind: evTimeout, pkt: simPacket{conn: c, from: side}})
@@ -125,7 +125,7 @@ func (s *sim) timeout(c *simConn, side uint8) {
 	}
 	if s.now >= e.deadline {
 		s.goBack(c, side, e.pending[0].psn)
-		e.deadline = s.now + simTimeout
+		e.deadline = s.now + int64(s.cfg.timeout)
 	}
 	e.ticking = true
 	s.push(simEvent{at: e.deadline, kind: evTimeout, pkt: simPacket{conn: c, from: side}})
@@ -174,7 +174,7 @@ func (s *sim) complete(c *simConn, side uint8, psn uint32) {
 		done = true
 	}
 	if done {
-		e.deadline = s.now + simTimeout
+		e.deadline = s.now + int64(s.cfg.timeout)
 		if !s.cfg.lockstep {
 			s.postLater(c, side, s.now)
 		}

@@ -34,6 +34,7 @@ type stream struct {
 	acks      uint32 // responses that could vote (rule 2)
 	msn       uint32
 	msnSeen   bool
+	msnAt     int64
 	outside   uint8 // ACKs in a row out of the window (rule 8)
 	jumps     uint8 // PSN jumps not yet followed by PSNs in sequence (rule 8)
 	inOrder   uint8 // packets in sequence since the last jump

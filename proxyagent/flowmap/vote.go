@@ -36,37 +36,48 @@ func (sh *shard) vote(y *stream, psn uint32, at int64) {
 		}
 		return
 	}
-	var found [maxPerPSN]match
-	n := index.find(psn, at, lag.limit(), &found)
+	var found matches
+	n, m := index.find(psn, y.port, at, lag.limit(), &found)
 	if n > 1 {
 		v.chance += float64(n - 1)
 	}
 	if p.asking[to] > 1 {
 		v.trials += float64(p.asking[to] - 1)
 	}
-	for _, m := range found[:n] {
-		x := m.stream
-		if x.exact() { // it has its peer; it was counted in |C| all the same
+	for _, f := range found[:m] {
+		if f.stream.exact() { // it has its peer; it was counted in |C| all the same
 			continue
 		}
-		c := sh.candidateOf(x, y)
-		if c == nil || c.ended {
-			continue
-		}
-		if c.hits == 0 {
-			c.first = at
-		}
-		c.last = max(c.last, at)
-		c.hits++
-		if n <= exclusiveMax {
-			c.hx++
-		}
-		if x.link != nil && x.link == y.link {
-			v.addLag(to, m.lag)
-		}
-		sh.judge(c, at)
-		if y.exact() {
+		if sh.match(f, y, n <= exclusiveMax, at); y.exact() {
 			return
 		}
 	}
+}
+
+// match gives one match of a response of y its vote.
+func (sh *shard) match(f match, y *stream, exclusive bool, at int64) {
+	x := f.stream
+	c := findCandidate(x, y)
+	if c == nil {
+		// A match in a crowd counts for nothing but rule 5: it makes a candidate only where ports may tell.
+		if !exclusive && (x.port != y.port || !y.pair.ports.telling(y.port)) {
+			return
+		}
+		if c = sh.newCandidate(x, y); c == nil {
+			return
+		}
+		c.first = at
+	}
+	if c.ended {
+		return
+	}
+	c.last = max(c.last, at)
+	c.hits++
+	if exclusive {
+		c.hx++
+	}
+	if x.link != nil && x.link == y.link {
+		y.pair.votes.addLag(x.side, f.lag)
+	}
+	sh.judge(c, at)
 }

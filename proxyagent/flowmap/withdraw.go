@@ -59,16 +59,16 @@ func (sh *shard) doubt(s *stream, d int32, at int64) {
 }
 
 // msnRestarts applies rule 8 to the message sequence number of an AETH: back by more than 4 to under 64
-// means that the responder's QP started again.
+// means that the responder's QP started again, unless the tap delivered the packet late.
 func (sh *shard) msnRestarts(s *stream, msn uint32, at int64) bool {
 	restarted := false
 	d := psnDiff(msn, s.msn)
-	if s.msnSeen && d < -msnBack && msn < msnLow {
+	if s.msnSeen && d < -msnBack && msn < msnLow && at-s.msnAt > tapReordering {
 		sh.restart(s, at, "MSN started again")
 		restarted = true
 	}
 	if !s.msnSeen || d > 0 {
-		s.msn, s.msnSeen = msn, true
+		s.msn, s.msnSeen, s.msnAt = msn, true, at
 	}
 	return restarted
 }
