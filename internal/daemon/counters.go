@@ -53,7 +53,32 @@ func (d *Daemon) counts() []count {
 	if flows := d.parts.Load().flows; flows != nil {
 		out = append(out, flowCounts(flows.Counters())...)
 	}
+	return append(append(out, d.apiCounts()...), d.bgpCounts()...)
+}
+
+func (d *Daemon) apiCounts() []count {
+	s := d.api.Stats()
+	out := []count{
+		{part: "api", name: "panics", value: s.Panics, help: "Calls whose handler panicked; each answered INTERNAL."},
+		{part: "api", name: "stream_dropped", value: s.StreamDropped, help: "Items that watching clients were too slow for."},
+	}
+	for code, n := range s.Calls {
+		out = append(out, count{"api", "calls", "Finished calls and streams by gRPC code.", n, [2]string{"code", code}})
+	}
 	return out
+}
+
+func (d *Daemon) bgpCounts() []count {
+	if d.speaker == nil {
+		return nil
+	}
+	c := d.speaker.Counters().Engine
+	return []count{
+		{part: "bgp", name: "conversion_errors", value: c.ConversionErrors, help: "Paths whose attributes the engine could not hand out."},
+		{part: "bgp", name: "callback_panics", value: c.CallbackPanics, help: "Panics in callbacks of the engine, recovered."},
+		{part: "bgp", name: "engine_panics", value: c.EnginePanics, help: "Panics and fatal errors that the engine asked its logger for, refused."},
+		{part: "bgp", name: "coalesced", value: c.Coalesced, help: "Path events that a later one replaced before they were read."},
+	}
 }
 
 func (d *Daemon) tableCounts() []count {

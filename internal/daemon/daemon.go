@@ -113,6 +113,9 @@ func (d *Daemon) Run(ctx context.Context, reload <-chan os.Signal) error {
 			return errors.Join(err, listener.Close())
 		}
 	}
+	unitsCtx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	d.units = newUnitSet(unitsCtx, d.log)
 	services := newServices(d.log)
 	defer services.stop()
 
@@ -127,9 +130,6 @@ func (d *Daemon) Run(ctx context.Context, reload <-chan os.Signal) error {
 	if d.speaker != nil {
 		services.start("bgp", d.speaker.Run)
 	}
-	unitsCtx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	d.units = newUnitSet(unitsCtx, d.log)
 	return d.serve(ctx, services, reload)
 }
 

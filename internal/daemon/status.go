@@ -56,10 +56,8 @@ func (d *Daemon) partList() []*pncv1.Part {
 		d.bgpPart(),
 	}
 	running := map[string]unitStatus{}
-	if d.units != nil {
-		for _, s := range d.units.statuses() {
-			running[s.name] = s
-		}
+	for _, s := range d.units.statuses() {
+		running[s.name] = s
 	}
 	for _, spec := range d.specs(cfg, d.parts.Load()) {
 		p := &pncv1.Part{Name: spec.name, State: pncv1.PartState_PART_STATE_DISABLED, Detail: "the mechanism is disabled"}
