@@ -2,7 +2,7 @@
 //
 // The release is set by the linker when a release is built:
 //
-//	go build -ldflags "-X pncd/internal/version.release=v1.2.3" ./cmd/pncd
+//	go build -ldflags "-X pncd/internal/version.version=v1.2.3" ./cmd/pncd
 //
 // Everything else comes from the build information that the Go toolchain embeds. It is not for the
 // version of a protocol or of the API: that is in the protobuf package's name.
@@ -16,8 +16,8 @@ import (
 	"sync"
 )
 
-// release is set with -ldflags -X; empty in a development build.
-var release string
+// version is set with -ldflags -X; empty in a development build.
+var version string
 
 // Info is the identity of a build. A field that the build does not know is empty.
 type Info struct {
@@ -34,7 +34,7 @@ var read = sync.OnceValue(func() Info {
 	if !ok {
 		bi = &debug.BuildInfo{}
 	}
-	return fromBuild(release, bi)
+	return fromBuild(version, bi)
 })
 
 // Get returns the identity of the running program.
