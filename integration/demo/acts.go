@@ -7,9 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	pncv1 "pncd/api/pnc/v1"
 	"pncd/integration/bed"
 	"pncd/internal/labtraffic"
@@ -176,7 +173,9 @@ const strangerQP = 0x00BEEF
 // actTwo sends data whose answers never pass: congestion, a notification, and no CNP.
 func (d *demo) actTwo(ctx context.Context) error {
 	d.say.title("Act 2: congestion of a flow whose answers take another path")
-	before := d.seen.cnpsTo(0)
+	if err := d.bed.Mark(ctx, false); err != nil {
+		return err
+	}
 	g, err := labtraffic.NewGenerator(labtraffic.GeneratorConfig{
 		Local: d.bed.Host(bed.Sender, d.plan.Sender), Peer: d.bed.Host(bed.Receiver, d.plan.Receiver), Rate: 500,
 		Flows: labtraffic.FlowConfig{OneWay: true, LocalQPN: 0x000D0E, PeerQPN: strangerQP},
@@ -188,12 +187,41 @@ func (d *demo) actTwo(ctx context.Context) error {
 	done := make(chan error, 1)
 	go func() { done <- g.Run(run) }()
 	d.say.at(time.Now(), "traffic starts: RDMA WRITE in one direction to Destination QP 0x%06x", strangerQP)
-	err = d.silence(ctx, before)
+	if err = d.undecided(ctx); err == nil {
+		err = d.silence(ctx)
+	}
 	cancel()
 	return errors.Join(err, <-done)
 }
 
-func (d *demo) silence(ctx context.Context, before int) error {
+// undecided waits until the proxy has seen the flow. Before its tap has handed the first packets over, a
+// notification would be a miss.
+func (d *demo) undecided(ctx context.Context) error {
+	var f *pncv1.Flow
+	err := d.bed.Wait(ctx, d.opt.Patience, func(ctx context.Context) error {
+		r, err := d.bed.Proxy.Flows.GetFlow(ctx, &pncv1.GetFlowRequest{
+			Sender: d.plan.Sender.String(), Receiver: d.plan.Receiver.String(), DestinationQp: strangerQP,
+		})
+		f = r.GetFlow()
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("the proxy does not list the flow: %w", err)
+	}
+	if f.GetState() != pncv1.FlowState_FLOW_STATE_UNDECIDED || f.GetSourceQp() != 0 {
+		return fmt.Errorf("the proxy shows the flow as %v with Source QP 0x%06x; one direction decides nothing", f.GetState(), f.GetSourceQp())
+	}
+	d.say.at(time.Now(), "proxy lists the flow: undecided")
+	return nil
+}
+
+func (d *demo) silence(ctx context.Context) error {
+	before := d.seen.cnpsTo(0)
+	marking := time.Now()
+	if err := d.bed.Mark(ctx, true); err != nil {
+		return err
+	}
+	d.say.at(marking, "the link behind the congestion node starts to mark CE")
 	var sent, got *pncv1.Record
 	err := d.bed.Wait(ctx, d.opt.Patience, func(context.Context) error {
 		if sent, got = d.seen.silent(strangerQP); got == nil {
@@ -214,15 +242,6 @@ func (d *demo) silence(ctx context.Context, before int) error {
 	d.say.plain("              %s", evidence.Help(o))
 	if o != pncv1.Outcome_OUTCOME_PROXY_MAP_UNDECIDED {
 		return fmt.Errorf("the reason is %s; a flow seen one way must be undecided", evidence.Name(o))
-	}
-	_, err = d.bed.Proxy.Flows.GetFlow(ctx, &pncv1.GetFlowRequest{
-		Sender: d.plan.Sender.String(), Receiver: d.plan.Receiver.String(), DestinationQp: strangerQP,
-	})
-	if status.Code(err) == codes.NotFound {
-		return errors.New("the proxy does not list the undecided flow")
-	}
-	if err != nil {
-		return err
 	}
 	if after := d.seen.cnpsTo(0); after != before {
 		return fmt.Errorf("%d CNPs arrived at the sender for a flow that nobody knows", after-before)
