@@ -29,8 +29,10 @@ func (x exported) Snapshot() telemetry.Snapshot {
 	for _, r := range d.rings.list() {
 		out.Taps = append(out.Taps, telemetry.Tap{Interface: r.Interface, Role: r.Role, Packets: r.Packets, Drops: r.Drops, Freezes: r.Freezes})
 	}
+	a := d.api.Stats()
+	out.API = telemetry.API{Calls: a.Calls, Panics: a.Panics, StreamDropped: a.StreamDropped, Streams: a.Streams}
 	for _, c := range d.counts() {
-		if c.part == "records" || c.label[0] == "interface" {
+		if c.part == "records" || c.part == "api" || c.label[0] == "interface" {
 			continue // families of their own above
 		}
 		t := telemetry.Counter{Part: c.part, Name: c.name, Help: c.help, Value: c.value}
