@@ -1,11 +1,15 @@
 package tap
 
 import (
+	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"pncd/dataplane/tap/taptest"
 )
@@ -22,8 +26,7 @@ func TestGroupKeepsTheOrderOfTimeAcrossInterfaces(t *testing.T) {
 	}
 	rl := open(t, router, Config{Interface: "vl"})
 	rr := open(t, router, Config{Interface: "vr", RetireTimeout: 3 * time.Millisecond})
-	g := NewGroup(rl, rr)
-	c := collect(t, g.Run)
+	g, c := group(t, rl, rr)
 	inl, inr := taptest.NeedInjector(t, left, "eth0"), taptest.NeedInjector(t, right, "eth0")
 	frame := taptest.Ethernet(packet(t, false, 0, 0))
 	const n = 20000
@@ -62,34 +65,145 @@ func TestGroupKeepsTheOrderOfTimeAcrossInterfaces(t *testing.T) {
 	}
 }
 
-func TestGroupEndsWhenOneInterfaceIsGone(t *testing.T) {
+// group runs a group with rings until its collector is stopped.
+func group(t *testing.T, rings ...*Ring) (*Group, *collector) {
+	t.Helper()
+	g := NewGroup(nil)
+	c := collect(t, func(ctx context.Context, fn func(*Frame)) error {
+		g.fn = fn
+		var all errgroup.Group
+		all.Go(func() error { return g.Run(ctx) })
+		for _, r := range rings {
+			all.Go(func() error { return g.Serve(ctx, r) })
+		}
+		return all.Wait()
+	})
+	return g, c
+}
+
+func TestGroupGoesOnWhenOneInterfaceIsGone(t *testing.T) {
 	a, b := taptest.Pair(t)
-	g := NewGroup(open(t, a, Config{Interface: "va"}), open(t, b, Config{Interface: "vb"}))
-	c := collect(t, g.Run)
+	x, y := taptest.Pair(t)
+	first, second := open(t, a, Config{Interface: "va"}), open(t, x, Config{Interface: "va"})
+	inb, iny := taptest.NeedInjector(t, b, "vb"), taptest.NeedInjector(t, y, "vb")
+	frame := taptest.Ethernet(packet(t, false, 0, 0))
+
+	gone := make(chan error, 1)
+	c := collect(t, func(ctx context.Context, fn func(*Frame)) error {
+		g := NewGroup(fn)
+		var all errgroup.Group
+		all.Go(func() error { return g.Run(ctx) })
+		all.Go(func() error { return g.Serve(ctx, second) })
+		all.Go(func() error {
+			gone <- g.Serve(ctx, first)
+			return nil
+		})
+		return all.Wait()
+	})
+	send(t, inb, frame)
+	send(t, iny, frame)
+	c.wait(t, 2)
 	if err := a.Delete("va"); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.result(t); !errors.Is(err, ErrInterfaceGone) {
-		t.Errorf("Run: %v, want ErrInterfaceGone", err)
+	select {
+	case err := <-gone:
+		if !errors.Is(err, ErrInterfaceGone) {
+			t.Errorf("Serve: %v, want ErrInterfaceGone", err)
+		}
+	case <-time.After(patience):
+		t.Fatal("Serve did not end")
 	}
+	send(t, iny, frame)
+	c.wait(t, 3)
+	c.stop(t)
 }
 
-func TestGroupEndsWhenARingIsClosed(t *testing.T) {
+func TestServeEndsWhenItsRingIsClosed(t *testing.T) {
 	a, b := taptest.Pair(t)
 	ra := open(t, a, Config{Interface: "va"})
-	g := NewGroup(open(t, b, Config{Interface: "vb"}), ra)
-	c := collect(t, g.Run)
+	_, c := group(t, open(t, b, Config{Interface: "vb"}), ra)
 	if err := ra.Close(); err != nil {
 		t.Fatal(err)
 	}
+	c.cancel()
 	if err := c.result(t); !errors.Is(err, ErrClosed) {
-		t.Errorf("Run: %v, want ErrClosed", err)
+		t.Errorf("Serve: %v, want ErrClosed", err)
 	}
 }
 
-func TestGroupWithoutRingsWaitsForItsContext(t *testing.T) {
-	c := collect(t, NewGroup().Run)
+func TestRingsMayJoinBeforeRunAndStayAfterIt(t *testing.T) {
+	a, b := taptest.Pair(t)
+	r := open(t, a, Config{Interface: "va"})
+	in := taptest.NeedInjector(t, b, "vb")
+	frame := taptest.Ethernet(packet(t, false, 0, 0))
+	seen := make(chan struct{}, 100)
+	g := NewGroup(func(*Frame) { seen <- struct{}{} })
+	lend, back := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- g.Serve(lend, r) }()
+	for range 3 {
+		send(t, in, frame)
+		ctx, cancel := context.WithCancel(context.Background())
+		ran := make(chan error, 1)
+		go func() { ran <- g.Run(ctx) }()
+		select {
+		case <-seen:
+		case <-time.After(patience):
+			t.Fatal("no frame")
+		}
+		if err := g.Run(ctx); !errors.Is(err, ErrRunning) {
+			t.Errorf("second Run: %v, want ErrRunning", err)
+		}
+		cancel()
+		if err := <-ran; err != nil {
+			t.Error(err)
+		}
+	}
+	back() // nobody runs now
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	c := collect(t, r.Run) // the ring is free again
+	send(t, in, frame)
+	c.wait(t, 1)
 	c.stop(t)
+}
+
+func TestRingsComeAndGoWhileFramesArrive(t *testing.T) {
+	a, b := taptest.Pair(t)
+	x, y := taptest.Pair(t)
+	steady, passing := open(t, a, Config{Interface: "va"}), open(t, x, Config{Interface: "va"})
+	inb, iny := taptest.NeedInjector(t, b, "vb"), taptest.NeedInjector(t, y, "vb")
+	frame, six := taptest.Ethernet(packet(t, false, 0, 0)), taptest.Ethernet(packet(t, true, 0, 0))
+	g, c := group(t, steady)
+	const n = 200
+	for range n {
+		lend, back := context.WithCancel(context.Background())
+		served := make(chan error, 1)
+		go func() { served <- g.Serve(lend, passing) }()
+		send(t, inb, six)
+		send(t, iny, frame)
+		back()
+		if err := <-served; err != nil {
+			t.Fatal(err)
+		}
+	}
+	ofSteady := func() (k int) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, f := range c.frames {
+			if bytes.Equal(f.data, six) {
+				k++
+			}
+		}
+		return k
+	}
+	until(t, "the ring that stays has shown all its frames", func() bool { return ofSteady() >= n })
+	c.stop(t)
+	if k := ofSteady(); k != n {
+		t.Errorf("%d frames by the ring that stayed, want %d", k, n)
+	}
 }
 
 // fakeInput is a ring with a closed block with one empty frame for each time, in nanoseconds.

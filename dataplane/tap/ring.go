@@ -2,7 +2,6 @@ package tap
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
@@ -21,7 +20,8 @@ type Ring struct {
 	wake    int // eventfd that ends a poll
 	mem     []byte
 	blocks  []block
-	next    int // the block that the kernel closes next; Run's own
+	next    int  // the block that the kernel closes next; the reader's own
+	down    bool // the interface went down, and was not seen up since; the reader's own
 
 	running sync.Mutex // held by Run
 	closing chan struct{}
@@ -116,21 +116,6 @@ func (r *Ring) mapRing(c Config) error {
 	return nil
 }
 
-// ifIndex looks the interface up in the socket's own namespace.
-func ifIndex(fd int, name string) (int, error) {
-	req, err := unix.NewIfreq(name)
-	if err != nil {
-		return 0, fmt.Errorf("interface name: %w", err)
-	}
-	if err := unix.IoctlIfreq(fd, unix.SIOCGIFINDEX, req); err != nil {
-		if errors.Is(err, unix.ENODEV) {
-			return 0, fmt.Errorf("%w: create it, or correct its name in the configuration", ErrNoInterface)
-		}
-		return 0, fmt.Errorf("look up the interface: %w", err)
-	}
-	return int(req.Uint32()), nil
-}
-
 // Interface returns the interface's name as given to Open.
 func (r *Ring) Interface() string { return r.name }
 
@@ -197,41 +182,11 @@ func (r *Ring) done(b block) {
 
 // wait returns when a block may be ready, or somebody signalled.
 func (r *Ring) wait() error {
-	fds := [2]unix.PollFd{{Fd: int32(r.fd), Events: unix.POLLIN | unix.POLLERR}, {Fd: int32(r.wake), Events: unix.POLLIN}}
-	if _, err := unix.Poll(fds[:], -1); err != nil && !errors.Is(err, unix.EINTR) {
+	fds := [2]unix.PollFd{{Fd: int32(r.fd), Events: unix.POLLIN}, {Fd: int32(r.wake), Events: unix.POLLIN}}
+	if _, err := unix.Poll(fds[:], r.pollTimeout(-1)); err != nil && !errors.Is(err, unix.EINTR) {
 		return fmt.Errorf("poll: %w", err)
 	}
-	if fds[0].Revents&(unix.POLLERR|unix.POLLHUP|unix.POLLNVAL) != 0 {
-		return r.socketError()
-	}
-	return nil
-}
-
-// socketError tells an interface that is only down from one that is gone.
-func (r *Ring) socketError() error {
-	code, err := unix.GetsockoptInt(r.fd, unix.SOL_SOCKET, unix.SO_ERROR)
-	if err != nil {
-		return fmt.Errorf("socket error: %w", err)
-	}
-	switch errno := unix.Errno(code); errno {
-	case 0:
-		return nil
-	case unix.ENETDOWN:
-		req, err := unix.NewIfreq("lo")
-		if err != nil {
-			return err
-		}
-		req.SetUint32(uint32(r.ifIndex))
-		if err := unix.IoctlIfreq(r.fd, unix.SIOCGIFNAME, req); err != nil {
-			return fmt.Errorf("%w: it was deleted or moved to another namespace", ErrInterfaceGone)
-		}
-		r.mu.Lock()
-		r.stats.Downs++
-		r.mu.Unlock()
-		return nil
-	default:
-		return fmt.Errorf("socket error: %w", errno)
-	}
+	return r.checkLink(fds[0].Revents)
 }
 
 // Stats returns the counts since Open. After Close they stay as they were.
@@ -284,32 +239,4 @@ func (r *Ring) isClosing() bool {
 	default:
 		return false
 	}
-}
-
-// signalOnEnd signals fd when ctx ends. The function it returns takes that back, and waits for a signal that
-// is on its way: fd may be closed, and its number reused, right after.
-func signalOnEnd(ctx context.Context, fd int) func() {
-	done := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		signalWake(fd)
-		close(done)
-	})
-	return func() {
-		if !stop() {
-			<-done
-		}
-	}
-}
-
-func signalWake(fd int) { _, _ = unix.Write(fd, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
-
-func drainWake(fd int) {
-	var b [8]byte
-	_, _ = unix.Read(fd, b[:])
-}
-
-func htons(v uint16) uint16 {
-	var b [2]byte
-	binary.BigEndian.PutUint16(b[:], v)
-	return binary.NativeEndian.Uint16(b[:])
 }

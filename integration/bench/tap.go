@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sync/errgroup"
 
 	"pncd/dataplane/roce"
 	"pncd/dataplane/tap"
@@ -205,23 +206,26 @@ func (c *chain) forwardTapped(d time.Duration) (r turnResult, seen uint64, err e
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
+	defer cancel()
 	var decoded atomic.Uint64
-	go func() {
-		var p roce.Packet
-		done <- tap.NewGroup(rings...).Run(ctx, func(f *tap.Frame) {
-			if roce.ParseEthernet(f.Data, &p) == nil {
-				decoded.Add(1)
-			}
-		})
-	}()
+	var p roce.Packet
+	group := tap.NewGroup(func(f *tap.Frame) {
+		if roce.ParseEthernet(f.Data, &p) == nil {
+			decoded.Add(1)
+		}
+	})
+	var tasks errgroup.Group
+	tasks.Go(func() error { return group.Run(ctx) })
+	for _, ring := range rings {
+		tasks.Go(func() error { return group.Serve(ctx, ring) })
+	}
 	r, err = c.forward(d)
 	stored := rings[0].Stats().Packets + rings[1].Stats().Packets
 	for deadline := time.Now().Add(5 * time.Second); decoded.Load() < stored && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
 	}
 	cancel()
-	return r, decoded.Load(), errors.Join(err, <-done)
+	return r, decoded.Load(), errors.Join(err, tasks.Wait())
 }
 
 // received returns how many frames an interface has received.
