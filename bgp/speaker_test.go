@@ -30,31 +30,31 @@ func TestOriginateIsLearnedAndFollowsTheSwitch(t *testing.T) {
 	}
 	a := start(t, cfg)
 	b := start(t, node(port, 65000, atB, bgp.NeighborConfig{Address: addr(atA)}))
-	a.awaitUp(atB)
-	if got := b.awaitUp(atA); len(got.Routes) != 0 {
+	a.AwaitUp(atB)
+	if got := b.AwaitUp(atA); len(got.Routes) != 0 {
 		t.Errorf("with the mechanism off there are routes: %+v", got.Routes)
 	}
 	for range 2 {
-		got := a.must(request{Enable: ptr(true)})
+		got := a.Must(request{Enable: ptr(true)})
 		for _, ad := range got.Advertisements {
 			if !ad.Active || !ad.Configured {
 				t.Errorf("on, but %+v", ad)
 			}
 		}
-		b.await("IPv4", believes("192.0.2.0/24", atA, "198.51.100.7"))
-		b.await("IPv6", believes("2001:db8:7::/48", atA, "2001:db8::7"))
-		last := b.await("mixed", believes("203.0.113.0/24", atA, "2001:db8::7"))
+		b.Await("IPv4", believes("192.0.2.0/24", atA, "198.51.100.7"))
+		b.Await("IPv6", believes("2001:db8:7::/48", atA, "2001:db8::7"))
+		last := b.Await("mixed", believes("203.0.113.0/24", atA, "2001:db8::7"))
 		r := route(last, "192.0.2.0/24", atA)
 		if r.NextHop != addr("198.51.100.1") || r.Partial || !r.Best || r.Stale || r.Originator != atA || r.Source != pnc.SourceBGP {
 			t.Errorf("learned %+v", r)
 		}
-		got = a.must(request{Enable: ptr(false)})
+		got = a.Must(request{Enable: ptr(false)})
 		for _, ad := range got.Advertisements {
 			if ad.Active || ad.Announced || ad.InactiveReason != "disabled" {
 				t.Errorf("off, but %+v", ad)
 			}
 		}
-		b.await("withdrawal", func(a answer) bool { return len(a.Routes) == 0 })
+		b.Await("withdrawal", func(a answer) bool { return len(a.Routes) == 0 })
 	}
 }
 
@@ -82,19 +82,19 @@ func TestWhatWasLearnedFromAPeerIsNeverExported(t *testing.T) {
 			cfgB.Originate = []bgp.OriginateConfig{originate("203.0.113.0/24", "198.51.100.9", "198.51.100.2")}
 			a, b := start(t, cfgA), start(t, cfgB)
 			c := start(t, node(port, as[2], atC, peer(atB, as[1])))
-			a.must(request{Enable: ptr(true)})
-			b.await("A's route at B", believes("192.0.2.0/24", atA, "198.51.100.7"))
-			b.awaitUp(atC)
-			b.must(request{Enable: ptr(true)})
+			a.Must(request{Enable: ptr(true)})
+			b.Await("A's route at B", believes("192.0.2.0/24", atA, "198.51.100.7"))
+			b.AwaitUp(atC)
+			b.Must(request{Enable: ptr(true)})
 			// Updates arrive in order, so A's route would be there when B's own is.
-			got := c.await("B's own route at C", believes("203.0.113.0/24", atB, "198.51.100.9"))
+			got := c.Await("B's own route at C", believes("203.0.113.0/24", atB, "198.51.100.9"))
 			if len(got.Routes) != 1 {
 				t.Errorf("C knows more than B's own route: %+v", got.Routes)
 			}
 			// The session begins again with A's route in B's hands from the start.
-			c.must(request{Stop: true})
+			c.Must(request{Stop: true})
 			c = start(t, node(port, as[2], atC, peer(atB, as[1])))
-			got = c.await("B's own route at C again", believes("203.0.113.0/24", atB, "198.51.100.9"))
+			got = c.Await("B's own route at C again", believes("203.0.113.0/24", atB, "198.51.100.9"))
 			if len(got.Routes) != 1 {
 				t.Errorf("C knows more than B's own route after a restart: %+v", got.Routes)
 			}
@@ -112,9 +112,9 @@ func TestEBGPIsDeniedInBothDirectionsByDefault(t *testing.T) {
 	a := start(t, cfgA)
 	b := start(t, node(port, 65000, atB, bgp.NeighborConfig{Address: addr(atA), PeerAS: 65001}))
 	c := start(t, node(port, 65002, atC, bgp.NeighborConfig{Address: addr(atA), PeerAS: 65001, AcceptEBGP: true}))
-	a.must(request{Enable: ptr(true)})
-	c.awaitUp(atA)
-	got := b.await("the PNC that is not believed", func(a answer) bool { return len(a.Disregarded) > 0 })
+	a.Must(request{Enable: ptr(true)})
+	c.AwaitUp(atA)
+	got := b.Await("the PNC that is not believed", func(a answer) bool { return len(a.Disregarded) > 0 })
 	ev := got.Disregarded[0]
 	if ev.Reason != pnc.DisregardEBGPNotAllowed || ev.Route.Proxy != addr("198.51.100.7") || ev.Kind != pnc.EventDisregarded {
 		t.Errorf("disregarded %+v", ev)
@@ -126,13 +126,13 @@ func TestEBGPIsDeniedInBothDirectionsByDefault(t *testing.T) {
 		t.Errorf("counted %d times", n)
 	}
 	// A has sent to B by now. To C it was told not to.
-	st := a.await("C's session at A", func(x answer) bool { return established(x, atC) })
+	st := a.Await("C's session at A", func(x answer) bool { return x.Up(atC) })
 	for _, n := range st.Neighbors {
 		if n.Address == addr(atC) && (n.SendNHC || n.Advertised != 0) {
 			t.Errorf("A announces to C: %+v", n)
 		}
 	}
-	if got := c.ask(request{}); len(got.Routes) != 0 {
+	if got := c.Ask(request{}); len(got.Routes) != 0 {
 		t.Errorf("C got routes: %+v", got.Routes)
 	}
 }
@@ -146,13 +146,13 @@ func TestStopWithdrawsBeforeItCloses(t *testing.T) {
 	}
 	a := start(t, cfg)
 	b := start(t, node(port, 65000, atB, bgp.NeighborConfig{Address: addr(atA), GracefulRestart: true}))
-	a.must(request{Enable: ptr(true)})
-	b.await("routes", func(x answer) bool { return len(x.Routes) == 2 })
-	a.must(request{Stop: true})
-	b.await("withdrawal", func(x answer) bool { return len(x.Routes) == 0 })
+	a.Must(request{Enable: ptr(true)})
+	b.Await("routes", func(x answer) bool { return len(x.Routes) == 2 })
+	a.Must(request{Stop: true})
+	b.Await("withdrawal", func(x answer) bool { return len(x.Routes) == 0 })
 	// A withdrawal, not only the session's end, took them away: the debug log shows what came in.
-	if !strings.Contains(b.log.String(), "withdrawals=\"[192.0.2.0/24") {
-		t.Errorf("no withdrawal was received:\n%s", b.log)
+	if !strings.Contains(b.Log(), "withdrawals=\"[192.0.2.0/24") {
+		t.Errorf("no withdrawal was received:\n%s", b.Log())
 	}
 }
 
@@ -175,21 +175,21 @@ func TestAdvertiseAndWithdrawAtRunTime(t *testing.T) {
 		"proxy is multicast":   {request{Advertise: ptr(originate("192.0.2.0/24", "224.0.0.1", "198.51.100.1"))}, "unicast"},
 		"next hop unspecified": {request{Advertise: ptr(originate("192.0.2.0/24", "198.51.100.7", "0.0.0.0"))}, "next hop"},
 	} {
-		if got := a.ask(tt.req); !strings.Contains(got.Error, tt.want) {
+		if got := a.Ask(tt.req); !strings.Contains(got.Error, tt.want) {
 			t.Errorf("%s: %q, want %q", name, got.Error, tt.want)
 		}
 	}
-	a.must(request{Enable: ptr(true)})
-	if got := a.ask(request{Advertise: ptr(originate("203.0.113.0/24", "198.51.100.8", "198.51.100.1"))}); !strings.Contains(got.Error, "by configuration") {
+	a.Must(request{Enable: ptr(true)})
+	if got := a.Ask(request{Advertise: ptr(originate("203.0.113.0/24", "198.51.100.8", "198.51.100.1"))}); !strings.Contains(got.Error, "by configuration") {
 		t.Errorf("a configured prefix was taken over: %q", got.Error)
 	}
-	a.must(request{Advertise: &ad})
-	b.await("advertised", believes("192.0.2.0/24", atA, "198.51.100.7"))
+	a.Must(request{Advertise: &ad})
+	b.Await("advertised", believes("192.0.2.0/24", atA, "198.51.100.7"))
 	ad.Proxy = addr("198.51.100.8")
-	a.must(request{Advertise: &ad})
-	b.await("replaced", believes("192.0.2.0/24", atA, "198.51.100.8"))
-	a.must(request{Withdraw: &ad.Prefix})
-	b.await("withdrawn", func(x answer) bool { return route(x, "192.0.2.0/24", atA) == nil && len(x.Routes) == 1 })
+	a.Must(request{Advertise: &ad})
+	b.Await("replaced", believes("192.0.2.0/24", atA, "198.51.100.8"))
+	a.Must(request{Withdraw: &ad.Prefix})
+	b.Await("withdrawn", func(x answer) bool { return route(x, "192.0.2.0/24", atA) == nil && len(x.Routes) == 1 })
 }
 
 func TestReconfigureTouchesOnlyTheSessionsThatChanged(t *testing.T) {
@@ -201,11 +201,11 @@ func TestReconfigureTouchesOnlyTheSessionsThatChanged(t *testing.T) {
 	a := start(t, cfg)
 	b := start(t, node(port, 65000, atB, bgp.NeighborConfig{Address: addr(atA)}))
 	c := start(t, node(port, 65000, atC, bgp.NeighborConfig{Address: addr(atA)}))
-	a.must(request{Enable: ptr(true)})
-	b.await("B learns", believes("192.0.2.0/24", atA, "198.51.100.7"))
-	c.await("C learns", believes("192.0.2.0/24", atA, "198.51.100.7"))
-	a.awaitUp(atB)
-	a.awaitUp(atC)
+	a.Must(request{Enable: ptr(true)})
+	b.Await("B learns", believes("192.0.2.0/24", atA, "198.51.100.7"))
+	c.Await("C learns", believes("192.0.2.0/24", atA, "198.51.100.7"))
+	a.AwaitUp(atB)
+	a.AwaitUp(atC)
 
 	// Refused as a whole.
 	for name, tt := range map[string]struct {
@@ -221,7 +221,7 @@ func TestReconfigureTouchesOnlyTheSessionsThatChanged(t *testing.T) {
 		bad := cfg
 		bad.Originate = nil
 		tt.change(&bad)
-		if got := a.ask(request{Configure: &bad}); !strings.Contains(got.Error, tt.want) {
+		if got := a.Ask(request{Configure: &bad}); !strings.Contains(got.Error, tt.want) {
 			t.Errorf("%s: %q, want %q", name, got.Error, tt.want)
 		} else if len(got.Advertisements) != 1 || !got.Advertisements[0].Active {
 			t.Errorf("%s: refused, but something changed: %+v", name, got.Advertisements)
@@ -232,31 +232,31 @@ func TestReconfigureTouchesOnlyTheSessionsThatChanged(t *testing.T) {
 	next := node(port, 65000, atA, keep, bgp.NeighborConfig{Address: addr(atC), SendNHC: ptr(false)})
 	next.Neighbors[0].Description = "the one that stays"
 	next.Originate = []bgp.OriginateConfig{originate("203.0.113.0/24", "198.51.100.7", "198.51.100.1")}
-	a.must(request{Configure: &next})
-	b.await("the change at B", func(x answer) bool {
+	a.Must(request{Configure: &next})
+	b.Await("the change at B", func(x answer) bool {
 		return believes("203.0.113.0/24", atA, "198.51.100.7")(x) && len(x.Routes) == 1
 	})
-	a.awaitUp(atC)
-	got := c.await("nothing at C", func(x answer) bool { return established(x, atA) && len(x.Routes) == 0 })
+	a.AwaitUp(atC)
+	got := c.Await("nothing at C", func(x answer) bool { return x.Up(atA) && len(x.Routes) == 0 })
 	if n := got.Neighbors[0]; n.Flaps != 2 {
 		t.Errorf("C's session came up %d times, want 2", n.Flaps)
 	}
-	got = b.ask(request{})
+	got = b.Ask(request{})
 	if n := got.Neighbors[0]; n.Flaps != 1 {
 		t.Errorf("B's session came up %d times, want 1", n.Flaps)
 	}
-	got = a.ask(request{})
+	got = a.Ask(request{})
 	if got.Neighbors[0].Description != "the one that stays" || got.Neighbors[0].Flaps != 1 {
 		t.Errorf("at A: %+v", got.Neighbors[0])
 	}
 
 	// C goes altogether.
 	next.Neighbors = next.Neighbors[:1]
-	if got := a.must(request{Configure: &next}); len(got.Neighbors) != 1 {
+	if got := a.Must(request{Configure: &next}); len(got.Neighbors) != 1 {
 		t.Errorf("neighbours %+v", got.Neighbors)
 	}
-	c.await("C's session ends", func(x answer) bool { return !established(x, atA) })
-	if got := b.ask(request{}); got.Neighbors[0].Flaps != 1 || len(got.Routes) != 1 {
+	c.Await("C's session ends", func(x answer) bool { return !x.Up(atA) })
+	if got := b.Ask(request{}); got.Neighbors[0].Flaps != 1 || len(got.Routes) != 1 {
 		t.Errorf("B was touched: %+v", got.Neighbors[0])
 	}
 }
@@ -278,16 +278,16 @@ func TestASessionWithAKeyStaysDownWithoutTheSameKey(t *testing.T) {
 				a := start(t, exactly(port, 65000, atA, bgp.NeighborConfig{Address: addr(atB), Password: tt.a, Passive: passive}))
 				b := start(t, exactly(port, 65000, atB, bgp.NeighborConfig{Address: addr(atA), Password: tt.b, Passive: !passive}))
 				if tt.up {
-					if got := a.awaitUp(atB); !got.Neighbors[0].MD5 {
+					if got := a.AwaitUp(atB); !got.Neighbors[0].MD5 {
 						t.Error("MD5 isn't shown")
 					}
-					b.awaitUp(atA)
+					b.AwaitUp(atA)
 					return
 				}
 				// The one that connects has tried, and failed, and says so.
 				active := map[bool]*process{true: b, false: a}[passive]
-				active.await("a failed connection", func(x answer) bool {
-					if established(x, atA) || established(x, atB) {
+				active.Await("a failed connection", func(x answer) bool {
+					if x.Up(atA) || x.Up(atB) {
 						t.Fatal("the session came up")
 					}
 					return strings.Contains(x.Neighbors[0].LastError, "connect:")
@@ -313,22 +313,22 @@ func TestASessionWithTTLSecurityStaysDownWithALowTTL(t *testing.T) {
 				a := start(t, exactly(port, 65001, atA, bgp.NeighborConfig{Address: addr(atB), PeerAS: 65002, TTLMin: 255, Passive: passive}))
 				b := start(t, exactly(port, 65002, atB, bgp.NeighborConfig{Address: addr(atA), PeerAS: 65001, TTLMin: tt.ttlB, Passive: !passive}))
 				if tt.up {
-					if got := a.awaitUp(atB); got.Neighbors[0].TTLMin != 255 {
+					if got := a.AwaitUp(atB); got.Neighbors[0].TTLMin != 255 {
 						t.Error("the minimum TTL isn't shown")
 					}
-					b.awaitUp(atA)
+					b.AwaitUp(atA)
 					return
 				}
 				if passive {
-					b.await("a failed connection", func(x answer) bool {
+					b.Await("a failed connection", func(x answer) bool {
 						return strings.Contains(x.Neighbors[0].LastError, "connect:")
 					})
 				} else {
 					// A connects, B answers with its OPEN and KEEPALIVE, which A must not get.
-					b.await("B's answer", func(x answer) bool { return x.Neighbors[0].State.String() == "openconfirm" })
+					b.Await("B's answer", func(x answer) bool { return x.Neighbors[0].State.String() == "openconfirm" })
 				}
 				for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-					if s := a.ask(request{}).Neighbors[0].State.String(); s == "openconfirm" || s == "established" {
+					if s := a.Ask(request{}).Neighbors[0].State.String(); s == "openconfirm" || s == "established" {
 						t.Fatalf("A took in what came with a low TTL: %s", s)
 					}
 				}
@@ -342,10 +342,10 @@ func TestRemovingAKeyByReconfigurationLetsThePeerInWithout(t *testing.T) {
 	port := freePort(t)
 	a := start(t, node(port, 65000, atA, bgp.NeighborConfig{Address: addr(atB), Password: "secret", Passive: true}))
 	b := start(t, node(port, 65000, atB, bgp.NeighborConfig{Address: addr(atA), ConnectRetry: time.Second}))
-	b.await("a failed connection", func(x answer) bool { return strings.Contains(x.Neighbors[0].LastError, "connect:") })
+	b.Await("a failed connection", func(x answer) bool { return strings.Contains(x.Neighbors[0].LastError, "connect:") })
 	open := node(port, 65000, atA, bgp.NeighborConfig{Address: addr(atB), Passive: true})
-	a.must(request{Configure: &open})
-	a.awaitUp(atB)
+	a.Must(request{Configure: &open})
+	a.AwaitUp(atB)
 }
 
 func TestOnlyConfiguredPeersGetASession(t *testing.T) {
@@ -353,10 +353,10 @@ func TestOnlyConfiguredPeersGetASession(t *testing.T) {
 	port := freePort(t)
 	a := start(t, node(port, 65000, atA, bgp.NeighborConfig{Address: addr(atC), Passive: true}))
 	b := start(t, node(port, 65000, atB, bgp.NeighborConfig{Address: addr(atA)}))
-	b.await("the connection is closed", func(x answer) bool {
-		if established(x, atA) {
+	b.Await("the connection is closed", func(x answer) bool {
+		if x.Up(atA) {
 			t.Fatal("the session came up")
 		}
-		return strings.Contains(b.log.String(), "new=BGP_FSM_OPENSENT") && strings.Contains(a.log.String(), "Can't find configuration")
+		return strings.Contains(b.Log(), "new=BGP_FSM_OPENSENT") && strings.Contains(a.Log(), "Can't find configuration")
 	})
 }
