@@ -9,7 +9,10 @@ import (
 	"github.com/sirupsen/logrus"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+
+	pncv1 "pncd/api/pnc/v1"
 )
 
 // maxCode is the highest code of gRPC (UNAUTHENTICATED).
@@ -48,7 +51,7 @@ func (s *Server) Stats() Stats {
 func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (res any, err error) {
 	start := s.opts.Now()
 	defer func() {
-		err = s.finish(info.FullMethod, start, recover(), err)
+		err = s.finish(ctx, info.FullMethod, start, recover(), err)
 		if err != nil {
 			res = nil
 		}
@@ -61,15 +64,28 @@ func (s *Server) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerIn
 	s.stats.streams.Add(1)
 	defer func() {
 		s.stats.streams.Add(-1)
-		err = s.finish(info.FullMethod, start, recover(), err)
+		err = s.finish(ss.Context(), info.FullMethod, start, recover(), err)
 	}()
 	return next(srv, ss)
 }
 
+// changing are the calls that change what the node does: an operator finds them in the log.
+var changing = map[string]bool{
+	pncv1.CapabilityService_Advertise_FullMethodName: true,
+	pncv1.CapabilityService_Withdraw_FullMethodName:  true,
+	pncv1.NodeService_Enable_FullMethodName:          true,
+	pncv1.NodeService_Disable_FullMethodName:         true,
+	pncv1.NodeService_Reload_FullMethodName:          true,
+	pncv1.NodeService_SetLogLevel_FullMethodName:     true,
+}
+
 // finish turns what a handler ended with into a status and counts it. A panic is a bug of ours: the
 // client learns only that, the log has the stack, and the daemon goes on.
-func (s *Server) finish(method string, start time.Time, panicked any, err error) error {
+func (s *Server) finish(ctx context.Context, method string, start time.Time, panicked any, err error) error {
 	log := s.opts.Log.WithField("method", method)
+	if p, ok := peer.FromContext(ctx); ok && p.Addr.Network() == "tcp" {
+		log = log.WithField("client", p.Addr.String()) // clients of a unix socket have no address
+	}
 	if panicked != nil {
 		s.stats.panics.Add(1)
 		log.WithFields(logrus.Fields{"panic": panicked, "stack": string(debug.Stack())}).Error("api: a handler panicked")
@@ -84,6 +100,8 @@ func (s *Server) finish(method string, start time.Time, panicked any, err error)
 	switch {
 	case code == codes.Internal && panicked == nil:
 		log.WithError(err).Warn("api: a call failed")
+	case changing[method]:
+		log.Info("api: call")
 	default:
 		log.Debug("api: call")
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"pncd/api"
+	"pncd/api/apitest"
 )
 
 func listen(t *testing.T, c api.ListenConfig) net.Listener {
@@ -130,7 +131,7 @@ func TestListenErrorsSayWhatToDo(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	cert, key, _ := certificate(t, dir, "127.0.0.1")
+	cert, key, _ := apitest.Certificate(t, dir, "127.0.0.1")
 	tls := &api.TLSConfig{CertFile: cert, KeyFile: key}
 	for _, tt := range []struct {
 		name string

@@ -300,3 +300,29 @@ func TestOversizedRequestIsRefused(t *testing.T) {
 	_, err := c.caps.Resolve(deadline(t), &pncv1.ResolveRequest{Sender: strings.Repeat("1", 2<<20)})
 	wantCode(t, err, codes.ResourceExhausted, "")
 }
+
+func TestCallsThatChangeTheNodeAreInTheLog(t *testing.T) {
+	var out syncBuffer
+	log := logrus.New() // at level info
+	log.SetOutput(&out)
+	_, _, c := sample(t, api.Options{Log: log})
+	ctx := deadline(t)
+	if _, err := c.node.GetStatus(ctx, &pncv1.GetStatusRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.node.Disable(ctx, &pncv1.DisableRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.caps.Advertise(ctx, &pncv1.AdvertiseRequest{Prefix: "192.0.2.0/24"}); err == nil {
+		t.Fatal("Advertise while disabled succeeded")
+	}
+	got := out.String()
+	for _, want := range []string{"NodeService/Disable", "code=OK", "CapabilityService/Advertise", "code=FailedPrecondition"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("log = %s, want %q in it", got, want)
+		}
+	}
+	if strings.Contains(got, "GetStatus") {
+		t.Errorf("log = %s, want no reading calls at level info", got)
+	}
+}

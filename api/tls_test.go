@@ -1,19 +1,10 @@
 package api_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
-	"net"
 	"os"
-	"path/filepath"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -24,43 +15,6 @@ import (
 	pncv1 "pncd/api/pnc/v1"
 )
 
-// certificate writes a self-signed certificate for a host and its key, and gives the certificate.
-func certificate(t *testing.T, dir, host string) (certFile, keyFile string, cert *x509.Certificate) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
-	if err != nil {
-		t.Fatal(err)
-	}
-	tmpl := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: host}, IPAddresses: []net.IP{net.ParseIP(host)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, IsCA: true, BasicConstraintsValid: true,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if cert, err = x509.ParseCertificate(der); err != nil {
-		t.Fatal(err)
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	certFile, keyFile = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	for name, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: der}, keyFile: {Type: "PRIVATE KEY", Bytes: keyDER}} {
-		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return certFile, keyFile, cert
-}
-
 func trusting(cert *x509.Certificate, own ...tls.Certificate) grpc.DialOption {
 	pool := x509.NewCertPool()
 	pool.AddCert(cert)
@@ -69,7 +23,7 @@ func trusting(cert *x509.Certificate, own ...tls.Certificate) grpc.DialOption {
 
 func TestTCPIsServedOverTLSAndRenewedWithoutRestart(t *testing.T) {
 	dir := t.TempDir()
-	certFile, keyFile, first := certificate(t, dir, "127.0.0.1")
+	certFile, keyFile, first := apitest.Certificate(t, dir, "127.0.0.1")
 	l, err := api.ListenConfig{Address: "127.0.0.1:0", TLS: &api.TLSConfig{CertFile: certFile, KeyFile: keyFile}}.Listen(deadline(t))
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +36,7 @@ func TestTCPIsServedOverTLSAndRenewedWithoutRestart(t *testing.T) {
 	if err := status(trusting(first)); err != nil {
 		t.Fatalf("with the first certificate: %v", err)
 	}
-	_, _, second := certificate(t, dir, "127.0.0.1")
+	_, _, second := apitest.Certificate(t, dir, "127.0.0.1")
 	if err := status(trusting(second)); err != nil {
 		t.Errorf("with the renewed certificate: %v", err)
 	}
@@ -98,9 +52,9 @@ func TestTCPIsServedOverTLSAndRenewedWithoutRestart(t *testing.T) {
 }
 
 func TestMutualTLSRefusesClientsWithoutACertificate(t *testing.T) {
-	serverCert, serverKey, server := certificate(t, t.TempDir(), "127.0.0.1")
-	clientCert, clientKey, _ := certificate(t, t.TempDir(), "127.0.0.2")
-	strangerCert, strangerKey, _ := certificate(t, t.TempDir(), "127.0.0.3")
+	serverCert, serverKey, server := apitest.Certificate(t, t.TempDir(), "127.0.0.1")
+	clientCert, clientKey, _ := apitest.Certificate(t, t.TempDir(), "127.0.0.2")
+	strangerCert, strangerKey, _ := apitest.Certificate(t, t.TempDir(), "127.0.0.3")
 	l, err := api.ListenConfig{
 		Address: "127.0.0.1:0",
 		TLS:     &api.TLSConfig{CertFile: serverCert, KeyFile: serverKey, ClientCAFile: clientCert},

@@ -25,7 +25,8 @@ var rules = []rule{
 
 	// Only the engine knows GoBGP, and it knows nothing else.
 	{"bgp/engine", nil},
-	{"bgp", []string{"pnc", "bgp/..."}},
+	{"bgp", []string{"pnc", "bgp/engine", "bgp/nhc"}},
+	{"bgp/speakertest", []string{"pnc", "bgp"}},
 	{"igp/...", []string{"pnc", "igp/..."}},
 
 	// The agents reach the kernel through interfaces that they declare themselves.
@@ -64,6 +65,7 @@ var closed = []rule{
 	{"integration/...", []string{"integration/...", "cmd/pnclab"}},
 	{"internal/daemon", []string{"cmd/pncd", "integration/..."}},
 	{"api/apitest", nil}, // tests only
+	{"bgp/speakertest", []string{"integration/..."}},
 	{"dataplane/tap/taptest", []string{"integration/..."}},
 }
 

@@ -79,7 +79,7 @@ type bundleFile struct {
 func (b *bundle) add(name string, data []byte) { b.files = append(b.files, bundleFile{name, data}) }
 
 func (b *bundle) problem(name string, err error) {
-	b.problems = append(b.problems, name+": "+oneLine(err.Error()))
+	b.problems = append(b.problems, name+": "+oneLine(status.Convert(err).Message()))
 }
 
 // collect asks for everything. It fails only when pncd does not answer at all: whatever else is missing

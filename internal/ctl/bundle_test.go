@@ -118,6 +118,9 @@ func TestBundleListsWhatItCouldNotCollect(t *testing.T) {
 			t.Errorf("errors.txt = %q, want %q in it", files["errors.txt"], want)
 		}
 	}
+	if strings.Contains(files["errors.txt"], "rpc error") {
+		t.Errorf("errors.txt = %q, want what the server said only", files["errors.txt"])
+	}
 	if _, ok := files["flows.json"]; ok {
 		t.Error("flows.json is there although it could not be collected")
 	}

@@ -67,17 +67,16 @@ func (a *app) connect() (*client, error) {
 		}
 		return conn, err
 	}
-	authority := address
-	if network == "unix" {
-		authority = "localhost" // a path is no authority (RFC 3986 section 3.2)
-	}
-	// passthrough: the name is resolved by the dialer, and no proxy of the environment is asked.
-	c.conn, err = grpc.NewClient("passthrough:///"+address,
+	options := []grpc.DialOption{
 		grpc.WithTransportCredentials(creds),
 		grpc.WithContextDialer(dial),
-		grpc.WithAuthority(authority),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)),
-	)
+	}
+	if network == "unix" {
+		options = append(options, grpc.WithAuthority("localhost")) // a path is no authority (RFC 3986 section 3.2)
+	}
+	// passthrough: the name is resolved by the dialer, and no proxy of the environment is asked.
+	c.conn, err = grpc.NewClient("passthrough:///"+address, options...)
 	if err != nil {
 		return nil, usagef("%s %q: %w", from, text, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"pncd/api"
 	"pncd/api/apitest"
 	pncv1 "pncd/api/pnc/v1"
 	"pncd/internal/version"
@@ -49,6 +50,11 @@ func TestCommandsThatChangeSayWhatTheyDid(t *testing.T) {
 			}
 		})
 	}
+	b.Node.Fail(api.Invalid("configuration", "line 3: unknown key"))
+	if status, _, errs := pncctl(t, env, "reload"); status != 1 || errs != "pncctl: configuration: line 3: unknown key\n" {
+		t.Errorf("reload of a bad file: exit status %d, %q, want 1: the command line is right", status, errs)
+	}
+	b.Node.Fail(nil)
 	b.Node.SetChanges()
 	if _, out, _ := pncctl(t, env, "reload"); out != "nothing changed\n" {
 		t.Errorf("reload without a change says %q", out)

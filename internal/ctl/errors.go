@@ -17,6 +17,9 @@ import (
 	"pncd/api"
 )
 
+// refusedFile marks an error that says what is wrong with a file of pncd's, not with the command line.
+type refusedFile struct{ error }
+
 // report turns the error of a run into one line, empty when everything was said, and the exit status.
 func (a *app) report(err error) (line string, exit int) {
 	var usage usageError
@@ -27,6 +30,11 @@ func (a *app) report(err error) (line string, exit int) {
 		return oneLine(err.Error()), exitUsage
 	case !a.started:
 		return oneLine(err.Error()) + "; see 'pncctl --help'", exitUsage
+	}
+	var refused refusedFile
+	if errors.As(err, &refused) {
+		line, _ = a.report(refused.error)
+		return line, exitFailed
 	}
 	if st, ok := status.FromError(err); ok {
 		line, exit = a.reportStatus(st)
@@ -97,7 +105,11 @@ func (a *app) unavailable(st *status.Status) string {
 		if c.network == "tcp" {
 			hint = "; check --tls-ca, --tls-cert and --tls-server-name"
 		}
-		return fmt.Sprintf("%s: %s%s", at, st.Message(), hint)
+		why := st.Message()
+		for _, noise := range []string{"connection error: desc = ", "transport: "} {
+			why = strings.Trim(strings.TrimPrefix(why, noise), `"`)
+		}
+		return fmt.Sprintf("%s: %s%s", at, why, hint)
 	case c.network == "unix" && errors.Is(err, fs.ErrNotExist):
 		return at + ": there is no such socket: is pncd running? ('systemctl status pncd'; --socket gives another path)"
 	case errors.Is(err, syscall.ECONNREFUSED) && c.network == "unix":

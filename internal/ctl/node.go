@@ -76,7 +76,7 @@ func (a *app) statusTable(w io.Writer, st *pncv1.GetStatusResponse) error {
 		[2]string{"Mechanism", mechanism},
 		[2]string{"Roles", strings.Join(roles, ", ")},
 		[2]string{"Ready", ready},
-		[2]string{"Capabilities", fmt.Sprintf("%d routes with a proxy (version %d)", st.GetCapabilityRoutes(), st.GetCapabilityVersion())},
+		[2]string{"Capabilities", fmt.Sprintf("%s with a proxy (version %d)", plural(st.GetCapabilityRoutes(), "route"), st.GetCapabilityVersion())},
 		[2]string{"Flows", fmt.Sprintf("%d of %d with a known source QP (version %d)", st.GetFlowsKnown(), st.GetFlowsTotal(), st.GetFlowVersion())},
 	); err != nil {
 		return err
@@ -168,7 +168,7 @@ func (a *app) reloadCommand() *cobra.Command {
 		RunE: a.run(func(ctx context.Context, _ []string) error {
 			res, err := ask(ctx, a, pncv1.NewNodeServiceClient, pncv1.NodeServiceClient.Reload, &pncv1.ReloadRequest{})
 			if err != nil {
-				return err
+				return refusedFile{err}
 			}
 			return a.show(res, func(w io.Writer) error {
 				lines := res.GetChanges()
