@@ -303,7 +303,7 @@ func FuzzTable(f *testing.F) {
 		w := world{rand.New(&bytesSource{in: in})}
 		cfg := w.config()
 		m, tb := newModel(cfg), New(cfg)
-		for range min(len(in)/8, 200) {
+		for range min(len(in)/8, 40) {
 			us := []Update{w.update(), w.update()}
 			m.apply(us)
 			tb.Apply(t0, us...)

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -101,16 +102,13 @@ func relevant(m *syscall.NetlinkMessage, concerns func(netip.Prefix) bool) bool 
 	return !ok || concerns(p)
 }
 
-// routePrefix reads the destination of a route message: rtmsg, then attributes (rtnetlink(7)).
+// routePrefix reads the destination of a route message: rtmsg, then attributes (rtnetlink(7)). It
+// walks the attributes itself, because nl.ParseRouteAttr panics on a last one without padding.
 func routePrefix(b []byte) (netip.Prefix, bool) {
 	if len(b) < unix.SizeofRtMsg {
 		return netip.Prefix{}, false
 	}
 	family, bits := b[0], int(b[1])
-	attrs, err := nl.ParseRouteAttr(b[unix.SizeofRtMsg:])
-	if err != nil {
-		return netip.Prefix{}, false
-	}
 	addr := netip.IPv4Unspecified() // a default route has no RTA_DST
 	switch family {
 	case unix.AF_INET:
@@ -119,14 +117,20 @@ func routePrefix(b []byte) (netip.Prefix, bool) {
 	default:
 		return netip.Prefix{}, false
 	}
-	for _, a := range attrs {
-		if a.Attr.Type == unix.RTA_DST {
-			dst, ok := netip.AddrFromSlice(a.Value)
+	for b = b[unix.SizeofRtMsg:]; len(b) >= unix.SizeofRtAttr; {
+		length := int(binary.NativeEndian.Uint16(b))
+		if length < unix.SizeofRtAttr || length > len(b) {
+			return netip.Prefix{}, false
+		}
+		if binary.NativeEndian.Uint16(b[2:]) == unix.RTA_DST {
+			dst, ok := netip.AddrFromSlice(b[unix.SizeofRtAttr:length])
 			if !ok || dst.Is4() != addr.Is4() {
 				return netip.Prefix{}, false
 			}
 			addr = dst
 		}
+		padded := (length + unix.RTA_ALIGNTO - 1) &^ (unix.RTA_ALIGNTO - 1)
+		b = b[min(padded, len(b)):]
 	}
 	p, err := addr.Prefix(bits)
 	return p, err == nil
