@@ -99,22 +99,21 @@ func (sh *shard) cmREQ(o *Observation, key pairKey, from uint8, cm *roce.CM, at 
 		sh.c.CMMismatch++
 		return
 	}
-	p := sh.pairs[key]
-	if p != nil {
+	if p := sh.pairs[key]; p != nil {
 		if e := p.exch[exchangeKey{from, cm.LocalCommID}]; e != nil {
 			if e.reqQPN == cm.LocalQPN && e.reqPSN == cm.StartingPSN {
 				e.at = at // a retransmission
 				return
 			}
 			sh.cmReplaced(e, at)
-			p = sh.pairs[key]
 		}
 	}
 	if !sh.cmFree(o, key.context, o.Packet.Src, cm.LocalQPN, at) {
 		sh.c.CMMismatch++
 		return
 	}
-	if p = sh.pairs[key]; p == nil {
+	p := sh.pairs[key]
+	if p == nil {
 		p = sh.newPair(key, o.Packet)
 	}
 	if mtu := cm.PathMTU; mtu >= 1 && mtu <= 5 {

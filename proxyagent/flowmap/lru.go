@@ -71,27 +71,16 @@ func (s *stream) pairSeen() int64 {
 	return s.lastAt
 }
 
-// leastRecent returns the stream that was not seen for longest, after listing anew those that were seen, or
-// whose other direction was, since they were listed. The number of those is bounded.
-func (sh *shard) leastRecent() *stream {
-	for range 64 {
-		s := sh.lru.oldest
-		if s == nil {
-			return nil
-		}
-		if seen := s.pairSeen(); seen > s.listedAt {
-			sh.relist(s, seen)
-			continue
-		}
-		return s
-	}
-	return sh.lru.oldest
-}
-
-// evictOne removes the least recently seen stream, and with it the other direction of its pair.
+// evictOne removes the shard's least recently seen stream, and with it the other direction of its pair. A stream
+// that was seen, or whose other direction was, since it was listed is only listed anew: then another shard
+// may hold the least recently seen one, and the caller chooses again.
 func (sh *shard) evictOne(at int64) {
-	s := sh.leastRecent()
+	s := sh.lru.oldest
 	if s == nil {
+		return
+	}
+	if seen := s.pairSeen(); seen > s.listedAt {
+		sh.relist(s, seen)
 		return
 	}
 	if l := s.link; l != nil {
@@ -106,7 +95,7 @@ func (sh *shard) evictOne(at int64) {
 func (sh *shard) age(now, ageAfter int64) {
 	for s := sh.lru.oldest; s != nil && now-s.listedAt > ageAfter; s = sh.lru.oldest {
 		if seen := s.pairSeen(); now-seen <= ageAfter {
-			sh.relist(s, max(seen, s.listedAt))
+			sh.relist(s, seen)
 			continue
 		}
 		switch a := s.answer.Load(); {
@@ -114,13 +103,12 @@ func (sh *shard) age(now, ageAfter int64) {
 			l := s.link
 			sh.unlink(l, StateAged, now, "no traffic")
 			for _, x := range l.streams {
-				sh.relist(x, now)
-				x.lastAt = now
+				sh.relist(x, now) // forgotten when that is ageAfter ago
 			}
 		case a.known():
 			sh.c.Aged++
 			sh.publish(s, StateAged, SourceNone, nil, now, "no traffic")
-			s.closedAt, s.lastAt = now, now
+			s.closedAt = now
 			sh.relist(s, now)
 		default:
 			sh.remove(s, 0, now)

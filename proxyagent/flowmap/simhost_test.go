@@ -88,14 +88,13 @@ func (s *sim) send(p simPacket) {
 	if p.from == 1 {
 		where = 1 - where
 	}
-	delay := float64(s.cfg.oneWay) * (1 + 0.3*s.rng.Float64())
 	lostBefore, lostAfter := false, false
 	if s.cfg.pathLoss > 0 && s.rng.Float64() < s.cfg.pathLoss {
 		lostBefore = s.rng.Float64() < where
 		lostAfter = !lostBefore
 	}
 	// A path keeps the order of one direction: the delay varies with the time, not with the packet.
-	delay = float64(s.cfg.oneWay) * (1 + 0.3*float64(t/200_000%7)/7)
+	delay := float64(s.cfg.oneWay) * (1 + 0.3*float64(t/200_000%7)/7)
 	if !lostBefore && !p.conn.hide[p.from] && (s.cfg.tapLoss == 0 || s.rng.Float64() >= s.cfg.tapLoss) {
 		seen := t + int64(delay*where)
 		if s.cfg.reorder > 0 {
