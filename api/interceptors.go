@@ -62,12 +62,26 @@ func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 func (s *Server) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
 	start := s.opts.Now()
 	s.stats.streams.Add(1)
+	ctx, cancel := context.WithCancelCause(ss.Context())
+	detach := context.AfterFunc(s.life, func() { cancel(errStopping()) })
 	defer func() {
+		detach()
+		cancel(nil)
 		s.stats.streams.Add(-1)
 		err = s.finish(ss.Context(), info.FullMethod, start, recover(), err)
 	}()
-	return next(srv, ss)
+	return next(srv, stoppable{ss, ctx})
 }
+
+// stoppable is a stream whose context also ends when the server stops. Without it every client that
+// follows something, health included, would hold up the stop.
+type stoppable struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+// Context is the stream's context.
+func (s stoppable) Context() context.Context { return s.ctx }
 
 // changing are the calls that change what the node does: an operator finds them in the log.
 var changing = map[string]bool{

@@ -59,7 +59,7 @@ func TestSocketHasItsModeAndGroupAndGoesWithTheListener(t *testing.T) {
 		want fs.FileMode
 	}{{"default", 0, 0o660}, {"chosen", 0o600, 0o600}} {
 		t.Run(tt.name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "pncd.sock")
+			path := filepath.Join(apitest.SocketDir(t), "pncd.sock")
 			gid := os.Getgid()
 			if os.Geteuid() == 0 {
 				gid = 12345 // root may give the socket to any group
@@ -84,7 +84,7 @@ func TestSocketHasItsModeAndGroupAndGoesWithTheListener(t *testing.T) {
 }
 
 func TestStaleSocketIsReplacedAndALiveOneIsNot(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "pncd.sock")
+	path := filepath.Join(apitest.SocketDir(t), "pncd.sock")
 	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func TestOnlyASocketIsEverRemoved(t *testing.T) {
 }
 
 func TestListenErrorsSayWhatToDo(t *testing.T) {
-	dir := t.TempDir()
+	dir := apitest.SocketDir(t)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -54,7 +54,8 @@ type Server struct {
 	grpc     *grpc.Server
 	health   *health.Server
 	stats    stats
-	stopping chan struct{} // closed when Serve begins to stop: ends the streams
+	life     context.Context // ends when Serve begins to stop, and the streams with it
+	end      context.CancelFunc
 	watchers chan struct{} // a slot for each stream
 }
 
@@ -76,9 +77,9 @@ func New(b Backends, o Options) *Server {
 		backends: b,
 		opts:     o,
 		health:   health.NewServer(),
-		stopping: make(chan struct{}),
 		watchers: make(chan struct{}, o.MaxWatchers),
 	}
+	s.life, s.end = context.WithCancel(context.Background())
 	s.grpc = grpc.NewServer(
 		grpc.ChainUnaryInterceptor(s.unary),
 		grpc.ChainStreamInterceptor(s.stream),
@@ -123,7 +124,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		err = fmt.Errorf("serve the API on %s: %w", l.Addr(), err)
 	case <-ctx.Done():
 	}
-	close(s.stopping)
+	s.end()
 	s.health.Shutdown()
 	s.stop()
 	if e := <-failed; e != nil && !errors.Is(e, grpc.ErrServerStopped) && err == nil {

@@ -326,3 +326,56 @@ func TestCallsThatChangeTheNodeAreInTheLog(t *testing.T) {
 		t.Errorf("log = %s, want no reading calls at level info", got)
 	}
 }
+
+func TestStopDoesNotWaitForThoseWhoFollowTheHealth(t *testing.T) {
+	l := bufconn.Listen(1 << 16)
+	var out syncBuffer
+	log := logrus.New()
+	log.SetOutput(&out)
+	srv := api.New(apitest.New(t).API(), api.Options{Log: log, StopTimeout: patience})
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	done := make(chan error, 1)
+	go func() { done <- srv.Serve(ctx, l) }()
+	c := dial(t, "passthrough:///x", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))
+	w, err := healthv1.NewHealthClient(c.conn).Watch(deadline(t), &healthv1.HealthCheckRequest{Service: api.ReadinessService})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Recv(); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Errorf("Serve() = %v, want nil", err)
+	}
+	if strings.Contains(out.String(), "still under way") {
+		t.Errorf("the stop waited for a stream: %s", out.String())
+	}
+}
+
+// panicFlows panics when it is watched.
+type panicFlows struct{ *apitest.Flows }
+
+func (panicFlows) WatchFlows(int) (api.Stream[*pncv1.Flow], error) { panic("bug") }
+
+func TestPanicInAStreamIsInternalAndSurvived(t *testing.T) {
+	b := apitest.New(t)
+	backends := b.API()
+	backends.Flows = panicFlows{b.Flows}
+	l := bufconn.Listen(1 << 16)
+	srv := apitest.Serve(t, backends, api.Options{MaxWatchers: 1}, l)
+	c := dial(t, "passthrough:///x", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))
+	for range 2 { // twice: the watcher's place is given back
+		s, err := c.flows.WatchFlows(deadline(t), &pncv1.WatchFlowsRequest{})
+		if err == nil {
+			_, err = s.Recv()
+		}
+		wantCode(t, err, codes.Internal, "")
+	}
+	if st := srv.Stats(); st.Panics != 2 || st.Streams != 0 {
+		t.Errorf("stats = %+v, want two panics and no open stream", st)
+	}
+}

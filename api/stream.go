@@ -11,8 +11,8 @@ import (
 	"pncd/proxyagent/evidence"
 )
 
-// watch opens a feed and hands its items to send until the client goes, the feed ends, or the server
-// stops. send returns false for an item that the client did not ask for: what was dropped before it is
+// watch opens a feed and hands its items to send until ctx ends (the client goes, or the server stops) or
+// the feed ends. send returns false for an item that the client did not ask for: what was dropped before it is
 // reported with the next one.
 func watch[T any](s *Server, ctx context.Context, open func() (Stream[T], error), send func(item T, dropped uint64) (sent bool, err error)) error {
 	select {
@@ -27,20 +27,7 @@ func watch[T any](s *Server, ctx context.Context, open func() (Stream[T], error)
 	}
 	defer feed.Close()
 
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	defer context.AfterFunc(ctx, feed.Close)() // wakes a feed that does not follow its context
-	ended := make(chan struct{})
-	defer func() { <-ended }()
-	defer cancel(nil)
-	go func() {
-		defer close(ended)
-		select {
-		case <-s.stopping:
-			cancel(errStopping())
-		case <-ctx.Done():
-		}
-	}()
 
 	var dropped uint64
 	for {

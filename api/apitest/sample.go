@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -51,11 +52,23 @@ func New(t testing.TB) *Backends {
 	return b
 }
 
+// SocketDir makes a directory for a test's sockets. Unlike t.TempDir it has a short name: the path of a unix
+// socket is at most 107 octets long.
+func SocketDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "pncd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
 // Serve serves the sample on a unix socket until the test ends, and returns the socket's path. Zero
 // options get a quiet log and the sample's clock.
 func (b *Backends) Serve(t testing.TB, o api.Options) (socket string, srv *api.Server) {
 	t.Helper()
-	socket = filepath.Join(t.TempDir(), "pncd.sock")
+	socket = filepath.Join(SocketDir(t), "pncd.sock")
 	l, err := api.ListenConfig{Address: socket}.Listen(context.Background())
 	if err != nil {
 		t.Fatal(err)

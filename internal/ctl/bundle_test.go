@@ -102,7 +102,7 @@ func TestBundleListsWhatItCouldNotCollect(t *testing.T) {
 	b := apitest.New(t)
 	backends := b.API()
 	backends.Flows = nil
-	socket := filepath.Join(t.TempDir(), "pncd.sock")
+	socket := filepath.Join(apitest.SocketDir(t), "pncd.sock")
 	l, err := api.ListenConfig{Address: socket}.Listen(t.Context())
 	if err != nil {
 		t.Fatal(err)

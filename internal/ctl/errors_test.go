@@ -89,7 +89,7 @@ func TestServersRefusalOfAValueExitsWith2(t *testing.T) {
 }
 
 func TestUnreachableDaemonSaysWhyAndWhatToDo(t *testing.T) {
-	dir := t.TempDir()
+	dir := apitest.SocketDir(t)
 	dead := filepath.Join(dir, "dead.sock")
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: dead, Net: "unix"})
 	if err != nil {
@@ -137,7 +137,7 @@ func TestPermissionDeniedNamesTheGroup(t *testing.T) {
 	if os.Geteuid() == 0 {
 		gid = 54321
 	}
-	path := filepath.Join(t.TempDir(), "pncd.sock")
+	path := filepath.Join(apitest.SocketDir(t), "pncd.sock")
 	l, err := api.ListenConfig{Address: path, Group: strconv.Itoa(gid)}.Listen(context.Background())
 	if err != nil {
 		t.Fatal(err)
@@ -171,7 +171,7 @@ func TestInternalErrorsPointToTheLog(t *testing.T) {
 }
 
 func TestCallsEndAtTheTimeout(t *testing.T) {
-	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "silent.sock")) // takes connections and says nothing
+	l, err := net.Listen("unix", filepath.Join(apitest.SocketDir(t), "silent.sock")) // takes connections and says nothing
 	if err != nil {
 		t.Fatal(err)
 	}
