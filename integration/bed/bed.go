@@ -164,28 +164,31 @@ func (b *Bed) Host(node string, a netip.Addr) labtraffic.Host {
 	return labtraffic.Host{Netns: b.Namespace(node), Addr: a}
 }
 
-// WatchCNPs opens the sender's interface.
-func (b *Bed) WatchCNPs() (*labtraffic.Watcher, error) {
-	return labtraffic.NewWatcher(b.Namespace(Sender), "eth1")
+// WatchCNPs opens the interface of the sender or of the receiver.
+func (b *Bed) WatchCNPs(node string) (*labtraffic.Watcher, error) {
+	return labtraffic.NewWatcher(b.Namespace(node), "eth1")
 }
 
-// markRules sets CE on RoCEv2 that leaves the congestion node for the receiver, as a congested queue with
-// ECN does. The ICRC leaves the field out.
-const markRules = `nft -f - <<'END'
-table netdev congestion {
+// markRules sets CE on RoCEv2 that leaves the congestion node, as a congested queue with ECN does. The ICRC
+// leaves the field out. A table for each interface, so that each can be marked alone.
+const markRules = `nft -f - <<END
+table netdev congestion-$1 {
   chain egress {
-    type filter hook egress device "eth2" priority 0
+    type filter hook egress device "$1" priority 0
     ip version 4 udp dport 4791 ip ecn set ce
     ip6 version 6 udp dport 4791 ip6 ecn set ce
   }
 }
 END`
 
-// Mark switches the marking behind the congestion node on or off.
-func (b *Bed) Mark(ctx context.Context, on bool) error {
-	argv := []string{"nft", "delete", "table", "netdev", "congestion"}
+// Mark switches the marking on the congestion node's link to the receiver on or off.
+func (b *Bed) Mark(ctx context.Context, on bool) error { return b.MarkLink(ctx, "eth2", on) }
+
+// MarkLink does so on any of its links: eth1 leads to the route reflector.
+func (b *Bed) MarkLink(ctx context.Context, iface string, on bool) error {
+	argv := []string{"nft", "delete", "table", "netdev", "congestion-" + iface}
 	if on {
-		argv = []string{"sh", "-c", markRules}
+		argv = []string{"sh", "-c", markRules, "sh", iface}
 	}
 	_, err := b.Exec(ctx, Congestion, argv...)
 	return err

@@ -31,7 +31,7 @@ type event struct {
 // observe starts watching until ctx ends.
 func observe(ctx context.Context, b *bed.Bed) (*observer, error) {
 	o := &observer{}
-	w, err := b.WatchCNPs()
+	w, err := b.WatchCNPs(bed.Sender)
 	if err != nil {
 		return nil, err
 	}

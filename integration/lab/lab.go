@@ -17,7 +17,7 @@ import (
 type Options struct {
 	// Unique adds the process's pid to the lab's name, so that labs of parallel tests don't meet.
 	Unique bool
-	// Dir holds the logs and the nodes' /run; a new folder under the system's temporary one when empty.
+	// Dir holds the logs; a new folder under the system's temporary one when empty.
 	Dir string
 	// RemoveDir removes Dir at Down when it was made by Up.
 	RemoveDir bool
@@ -25,7 +25,7 @@ type Options struct {
 	Programs map[string]string
 	// Env is added to the environment of every program and command, as KEY=value.
 	Env []string
-	// StateDir holds the state files; DefaultStateDir when empty.
+	// StateDir holds the state files, and the nodes' /run meanwhile; DefaultStateDir when empty.
 	StateDir string
 	// Log gets a line for each step; none when nil.
 	Log logrus.FieldLogger
@@ -179,11 +179,12 @@ func (l *Lab) makeDir() error {
 	return os.Chmod(l.dir, 0o755)
 }
 
-// Dir is the folder of logs: <node>/<process>.log, and <node>/run is the node's /run.
+// Dir is the folder of logs: <node>/<process>.log.
 func (l *Lab) Dir() string { return l.dir }
 
-// RunDir is where the node's /run is seen outside of it, as for its unix sockets.
-func (l *Lab) RunDir(node string) string { return filepath.Join(l.dir, node, "run") }
+// RunDir is where the node's /run is seen outside of it, as for its unix sockets, while the lab is up. It is
+// not under Dir: a socket's path has at most 107 octets (unix(7)).
+func (l *Lab) RunDir(node string) string { return filepath.Join(runRoot(l.opt.StateDir, l.Name), node) }
 
 // Namespace is the name of the node's network namespace as `ip netns` shows it.
 func (l *Lab) Namespace(node string) string {
@@ -266,6 +267,7 @@ func (l *Lab) Down() error {
 	}
 	errs = append(errs, deleteNamespaces(namespaceNames(l.Name, l.Topology)))
 	err := errors.Join(errs...)
+	err = errors.Join(err, os.RemoveAll(runRoot(l.opt.StateDir, l.Name)))
 	if err == nil { // else the file stays, so that the next start tries again
 		err = l.state.remove()
 	}

@@ -202,7 +202,7 @@ func TestInterruptedUpLeavesNothing(t *testing.T) {
 	text := strings.Replace(small, `exec: ["ip addr add 10.1.0.2/24 dev eth1"]`, `exec: ["sleep 600"]`, 1)
 	ctx, cancel := context.WithCancel(testContext(t))
 	opt := options(t)
-	said := filepath.Join(opt.Dir, "a", "run", "said")
+	said := filepath.Join(opt.StateDir, fmt.Sprintf("t-small-%d", os.Getpid()), "a", "said")
 	go func() { // a is done: b sleeps
 		for ctx.Err() == nil {
 			if _, err := os.Stat(said); err == nil {

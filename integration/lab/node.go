@@ -30,10 +30,10 @@ type holder struct {
 // privateDirs are empty in every node, so that a program never reads the machine's own configuration.
 var privateDirs = []string{"/etc/frr", "/etc/bird", "/etc/exabgp", "/etc/pncd"}
 
-// holderScript makes the node's private view. $1 is the node's folder, $2 its name; pairs of bind
-// source and target follow. It ends when its standard input does, so it can't outlive the runner.
+// holderScript makes the node's private view. $1 is the node's folder, $2 its /run, $3 its name; source,
+// target and mode of each bind follow. It ends when its standard input does, so it can't outlive the runner.
 const holderScript = `set -e
-dir=$1 name=$2; shift 2
+dir=$1 run=$2 name=$3; shift 3
 hostname "$name"
 umount -l -R /run/netns 2>/dev/null || true
 umount -l -R /sys 2>/dev/null || true
@@ -45,7 +45,7 @@ if ! mount -t overlay overlay -o "lowerdir=/etc,upperdir=$dir/etc/upper,workdir=
   cp -a /etc "$dir/etc/copy"
   mount --bind "$dir/etc/copy" /etc
 fi
-mount --bind "$dir/run" /run
+mount --bind "$run" /run
 mkdir -p /run/frr /run/lock /run/pncd # as tmpfiles.d and RuntimeDirectory= do
 if id frr >/dev/null 2>&1; then chown frr:frr /run/frr; fi
 for d in ` + "PRIVATE" + `; do
@@ -80,9 +80,8 @@ func (l *Lab) addNode(def *Node) error {
 	l.mu.Lock()
 	l.nodes[def.Name] = n
 	l.mu.Unlock()
-	for _, d := range []string{"run", "etc"} {
-		// An earlier lab in the same folder may have left sockets and pid files.
-		path := filepath.Join(l.dir, def.Name, d)
+	for _, path := range []string{l.RunDir(def.Name), filepath.Join(l.dir, def.Name, "etc")} {
+		// A killed lab of the same name may have left sockets and pid files.
 		if err := errors.Join(os.RemoveAll(path), os.MkdirAll(path, 0o755)); err != nil {
 			return err
 		}
@@ -108,7 +107,7 @@ func (l *Lab) startHolder(n *node) (*holder, error) {
 	args := []string{
 		"--net=/run/netns/" + n.netns, "--",
 		"unshare", "--mount", "--uts", "--propagation", "private", "--",
-		"sh", "-c", script, "sh", filepath.Join(l.dir, n.def.Name), n.def.Name,
+		"sh", "-c", script, "sh", filepath.Join(l.dir, n.def.Name), l.RunDir(n.def.Name), n.def.Name,
 	}
 	for _, b := range n.def.Binds {
 		mode := "rw"

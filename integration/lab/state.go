@@ -73,6 +73,9 @@ func stateDir(dir string) string {
 	return dir
 }
 
+// runRoot holds the nodes' /run of a lab.
+func runRoot(dir, lab string) string { return filepath.Join(stateDir(dir), lab) }
+
 // claim makes the state file before anything else is made, with every name that may come to be.
 func claim(dir, lab string, namespaces []string) (*stateFile, error) {
 	dir = stateDir(dir)
@@ -216,7 +219,7 @@ func recoverOne(dir string, s State) error {
 			}
 		}
 	}
-	if err := deleteNamespaces(s.Namespaces); err != nil {
+	if err := errors.Join(deleteNamespaces(s.Namespaces), os.RemoveAll(runRoot(dir, s.Lab))); err != nil {
 		return err
 	}
 	if err := os.Remove(filepath.Join(dir, s.Lab+".json")); err != nil && !errors.Is(err, os.ErrNotExist) {
