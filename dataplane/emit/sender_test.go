@@ -2,8 +2,6 @@ package emit
 
 import (
 	"bytes"
-	"context"
-	"encoding/binary"
 	"errors"
 	"net/netip"
 	"runtime"
@@ -11,110 +9,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netlink"
 	"go.uber.org/goleak"
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"pncd/dataplane/roce"
-	"pncd/dataplane/tap"
 	"pncd/dataplane/tap/taptest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const patience = 20 * time.Second
-
-// wire is two namespaces: a Sender in the first, a host in the second that a tap watches.
-type wire struct {
-	s      *Sender
-	a, b   *taptest.NS
-	frames chan []byte
-}
-
-func newWire(t testing.TB, c Config) *wire {
-	t.Helper()
-	a, b := taptest.Pair(t)
-	w := &wire{a: a, b: b, frames: make(chan []byte, 1<<14)}
-	mac, err := b.MAC("vb")
-	for _, step := range []func() error{
-		func() error { return err },
-		func() error { return a.Addr("va", netip.MustParsePrefix("10.0.0.1/24")) },
-		func() error { return a.Addr("va", netip.MustParsePrefix("2001:db8::1/64")) },
-		func() error { return b.Addr("vb", netip.MustParsePrefix("10.0.0.2/24")) },
-		func() error { return b.Addr("vb", netip.MustParsePrefix("2001:db8::2/64")) },
-		// A way back to the spoofed sources, for hosts that filter by the reverse path.
-		func() error { return b.Route(netip.MustParsePrefix("192.0.2.0/24"), "vb", netip.Addr{}) },
-		func() error { return a.Neighbor("va", netip.MustParseAddr("10.0.0.2"), mac) },
-		func() error { return a.Neighbor("va", netip.MustParseAddr("2001:db8::2"), mac) },
-		func() error {
-			return a.Do(func() error {
-				w.s, err = Open(c)
-				return err
-			})
-		},
-	} {
-		if err := step(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Cleanup(func() {
-		if err := w.s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return w
-}
-
-// watch starts a tap at the receiver.
-func (w *wire) watch(t *testing.T) {
-	t.Helper()
-	var r *tap.Ring
-	if err := w.b.Do(func() (err error) {
-		r, err = tap.Open(tap.Config{Interface: "vb", RetireTimeout: time.Millisecond})
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- r.Run(ctx, func(f *tap.Frame) { w.frames <- bytes.Clone(f.Data) }) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-func (w *wire) frame(t *testing.T) []byte {
-	t.Helper()
-	select {
-	case f := <-w.frames:
-		return f
-	case <-time.After(patience):
-		t.Fatal("no frame")
-		return nil
-	}
-}
-
-func cnp(t testing.TB, v6 bool, id uint16, qp uint32) []byte {
-	t.Helper()
-	// The source is the data's receiver, never an address of the host that sends.
-	c := roce.CNP{
-		Src: netip.MustParseAddr("192.0.2.77"), Dst: netip.MustParseAddr("10.0.0.2"), SrcPort: 49152 + id,
-		TOS: roce.DefaultCNPTOS, IPID: id, DestQP: qp,
-	}
-	if v6 {
-		c.Src, c.Dst = netip.MustParseAddr("2001:db8:7::77"), netip.MustParseAddr("2001:db8::2")
-	}
-	b, err := roce.AppendCNP(nil, &c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
 
 func TestSendPutsPacketsOnTheWireUnchangedAndInOrder(t *testing.T) {
 	w := newWire(t, Config{BatchSize: 7})
@@ -183,39 +89,6 @@ func TestSendCarriesNotificationsToASocket(t *testing.T) {
 	}
 }
 
-// udp builds a UDP packet with its checksum.
-func udp(src, dst netip.Addr, sport, dport uint16, payload []byte) []byte {
-	be := binary.BigEndian
-	n := uint16(8 + len(payload))
-	var b, pseudo []byte
-	pseudo = append(append(pseudo, src.AsSlice()...), dst.AsSlice()...)
-	pseudo = append(pseudo, 0, 17, byte(n>>8), byte(n))
-	if src.Is4() {
-		b = be.AppendUint16([]byte{0x45, 0xC0}, 20+n)
-		b = append(b, 0, 1, 0x40, 0, 255, 17, 0, 0)
-	} else {
-		b = be.AppendUint16([]byte{0x6C, 0, 0, 0}, n)
-		b = append(b, 17, 255)
-	}
-	b = append(append(b, src.AsSlice()...), dst.AsSlice()...)
-	at := len(b)
-	b = be.AppendUint16(b, sport)
-	b = be.AppendUint16(b, dport)
-	b = be.AppendUint16(b, n)
-	b = append(append(b, 0, 0), payload...)
-	sum := uint32(0)
-	for _, part := range [][]byte{pseudo, b[at:]} {
-		for i := 0; i+1 < len(part); i += 2 {
-			sum += uint32(be.Uint16(part[i:]))
-		}
-	}
-	for sum > 0xFFFF {
-		sum = sum>>16 + sum&0xFFFF
-	}
-	be.PutUint16(b[at+6:], ^uint16(sum))
-	return b
-}
-
 func TestSendStopsAtThePacketThatFailsAndNamesIt(t *testing.T) {
 	w := newWire(t, Config{BatchSize: 4})
 	w.watch(t)
@@ -267,6 +140,79 @@ func TestSendStopsAtThePacketThatFailsAndNamesIt(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestSendReportsWhatAQueueDropped(t *testing.T) {
+	w := newWire(t, Config{})
+	if err := w.a.Do(func() error {
+		l, err := netlink.LinkByName("va")
+		if err != nil {
+			return err
+		}
+		return netlink.QdiscReplace(&netlink.Tbf{
+			QdiscAttrs: netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
+			Rate:       1000, Buffer: netlink.Xmittime(1000, 2000), Limit: 500,
+		})
+	}); err != nil {
+		t.Fatal("token bucket filter: ", err)
+	}
+	pkts := make([][]byte, 200)
+	for i := range pkts {
+		pkts[i] = cnp(t, i%2 == 1, uint16(i+1), 1)
+	}
+	sent, failed := 0, 0
+	for len(pkts) > 0 {
+		n, err := w.s.Send(pkts)
+		sent += n
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, unix.ENOBUFS) {
+			t.Fatal(err)
+		}
+		failed++
+		pkts = pkts[n+1:]
+	}
+	if sent+failed != 200 || failed == 0 || sent == 0 {
+		t.Errorf("%d sent, %d dropped, want both and 200 together", sent, failed)
+	}
+}
+
+func TestSendersShareASender(t *testing.T) {
+	w := newWire(t, Config{BatchSize: 8})
+	w.watch(t)
+	const senders, batches, batch = 4, 50, 10
+	var all errgroup.Group
+	for k := range senders {
+		pkts := make([][]byte, batch)
+		for i := range pkts {
+			pkts[i] = cnp(t, i%3 == 0, uint16(k*batch+i), uint32(k))
+		}
+		all.Go(func() error {
+			for range batches {
+				if n, err := w.s.Send(pkts); n != batch || err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := all.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	got := make(map[uint32]int)
+	for range senders * batches * batch {
+		c, err := roce.ParseCNP(w.frame(t)[14:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[c.DestQP]++
+	}
+	for k := range uint32(senders) {
+		if got[k] != batches*batch {
+			t.Errorf("sender %d: %d packets, want %d", k, got[k], batches*batch)
+		}
 	}
 }
 

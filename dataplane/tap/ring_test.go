@@ -190,7 +190,7 @@ func TestRingGoesOnWhenTheInterfaceComesBackUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, "the ring counts the interface down", func() bool { return r.Stats().Downs > 0 })
-	if err := a.SetLink("va", true); err != nil {
+	if err := errors.Join(a.SetLink("va", true), a.WaitUp("va"), b.WaitUp("vb")); err != nil {
 		t.Fatal(err)
 	}
 	send(t, in, frame)

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/netip"
 	"runtime"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
@@ -80,7 +81,7 @@ func (n *NS) Do(fn func() error) error {
 	return <-ch
 }
 
-// Veth makes a pair of interfaces, both up, and returns when both have a carrier. a and b may be the same.
+// Veth makes a pair of interfaces, both up, and returns when both carry frames. a and b may be the same.
 func Veth(a *NS, nameA string, b *NS, nameB string) error {
 	err := a.Do(func() error {
 		attrs := netlink.NewLinkAttrs()
@@ -93,7 +94,35 @@ func Veth(a *NS, nameA string, b *NS, nameB string) error {
 	if err := a.SetLink(nameA, true); err != nil {
 		return err
 	}
-	return b.SetLink(nameB, true)
+	if err := b.SetLink(nameB, true); err != nil {
+		return err
+	}
+	if err := a.WaitUp(nameA); err != nil {
+		return err
+	}
+	return b.WaitUp(nameB)
+}
+
+// upTimeout bounds the waits for the kernel's work queues, which may act only once a second.
+const upTimeout = 10 * time.Second
+
+// WaitUp returns when an interface that is set up carries frames. Until the kernel has noticed the carrier,
+// which it does in a work queue, frames that are sent vanish without an error.
+func (n *NS) WaitUp(name string) error {
+	return n.Do(func() error {
+		for deadline := time.Now().Add(upTimeout); ; time.Sleep(time.Millisecond) {
+			l, err := netlink.LinkByName(name)
+			if err != nil {
+				return fmt.Errorf("taptest: link %s: %w", name, err)
+			}
+			if l.Attrs().OperState == netlink.OperUp {
+				return netlink.LinkSetUp(l) // waits for the lock under which the state changes
+			}
+			if time.Now().After(deadline) {
+				return fmt.Errorf("taptest: link %s: %v after %v", name, l.Attrs().OperState, upTimeout)
+			}
+		}
+	})
 }
 
 // SetLink puts an interface up or down.
@@ -134,7 +163,8 @@ func (n *NS) MAC(name string) (mac net.HardwareAddr, err error) {
 	return mac, err
 }
 
-// Addr adds an address, usable at once (no duplicate detection).
+// Addr adds an address, without duplicate detection, and returns when the host takes packets to it: the
+// kernel adds the local route of an IPv6 address from a work queue.
 func (n *NS) Addr(name string, p netip.Prefix) error {
 	return n.Do(func() error {
 		l, err := netlink.LinkByName(name)
@@ -145,7 +175,15 @@ func (n *NS) Addr(name string, p netip.Prefix) error {
 		if err := netlink.AddrAdd(l, a); err != nil {
 			return fmt.Errorf("taptest: address %v on %s: %w", p, name, err)
 		}
-		return nil
+		for deadline := time.Now().Add(upTimeout); ; time.Sleep(time.Millisecond) {
+			routes, err := netlink.RouteGet(p.Addr().AsSlice())
+			if err == nil && len(routes) > 0 && routes[0].Type == unix.RTN_LOCAL {
+				return nil
+			}
+			if time.Now().After(deadline) {
+				return fmt.Errorf("taptest: address %v on %s: no local route after %v", p, name, upTimeout)
+			}
+		}
 	})
 }
 
