@@ -120,7 +120,11 @@ func (a *app) root() *cobra.Command {
 	root.MarkFlagsMutuallyExclusive("socket", "address")
 	root.MarkFlagsRequiredTogether("tls-cert", "tls-key")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{outputTable, outputJSON, outputYAML}, cobra.ShellCompDirectiveNoFileComp))
-	_ = root.RegisterFlagCompletionFunc("address", cobra.NoFileCompletions)
+	// Arguments are addresses, prefixes and names; the flags that take a file say so.
+	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
+	for _, name := range []string{"socket", "tls-ca", "tls-cert", "tls-key"} {
+		_ = root.RegisterFlagCompletionFunc(name, files)
+	}
 	root.RunE = needSubcommand
 	root.SuggestionsMinimumDistance = 2
 	root.AddCommand(
@@ -131,6 +135,11 @@ func (a *app) root() *cobra.Command {
 		a.bundleCommand(),
 	)
 	return root
+}
+
+// files is the completion of a flag that takes a file.
+func files(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveDefault
 }
 
 // needSubcommand is the RunE of a command that only groups others: alone it shows its help, with an

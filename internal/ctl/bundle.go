@@ -59,6 +59,7 @@ func (a *app) bundleCommand() *cobra.Command {
 	}
 	// Here -o names the file, as tools for support bundles have it; the global --output has no use.
 	cmd.Flags().StringVarP(&file, "output", "o", "", "the archive to write, - for standard output (default pncd-support-NODE-TIME.tar.gz)")
+	_ = cmd.RegisterFlagCompletionFunc("output", files)
 	cmd.Flags().StringVar(&telemetry, "telemetry", "", "host:port of pncd's telemetry (default what its configuration says)")
 	return cmd
 }

@@ -34,6 +34,23 @@ func TestCompletionOffersCommandsValuesAndNeighbors(t *testing.T) {
 	}
 }
 
+func TestFilesAreOfferedOnlyWhereAFileIsMeant(t *testing.T) {
+	const noFiles = ":4" // cobra.ShellCompDirectiveNoFileComp
+	for _, tt := range []struct {
+		args  string
+		files bool
+	}{
+		{"resolve ", false}, {"advertise ", false}, {"flows ", false}, {"status ", false}, {"resolve --context ", false},
+		{"status --tls-ca ", true}, {"status --socket ", true}, {"support-bundle -o ", true},
+	} {
+		_, out, _ := pncctl(t, nil, append([]string{"__complete"}, strings.Split(tt.args, " ")...)...)
+		last := strings.Split(strings.TrimSpace(out), "\n")
+		if got := last[len(last)-1] != noFiles; got != tt.files {
+			t.Errorf("%q: completion = %q, files offered: %v, want %v", tt.args, out, got, tt.files)
+		}
+	}
+}
+
 func TestCompletionWithoutADaemonIsSilent(t *testing.T) {
 	status, out, errs := pncctl(t, nil, "--socket", "/nonexistent/x", "__complete", "neighbors", "")
 	if status != 0 || strings.Contains(out, "error") || strings.Contains(errs, "pncctl:") {

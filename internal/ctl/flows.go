@@ -24,7 +24,6 @@ func (a *app) flowsCommand() *cobra.Command {
 			}
 			return nil
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: a.run(func(ctx context.Context, args []string) error {
 			if len(args) == 3 {
 				return a.oneFlow(ctx, args)
