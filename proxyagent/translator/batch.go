@@ -24,15 +24,17 @@ type batch struct {
 	iovecs    [MaxBatch]unix.Iovec
 	names     [MaxBatch]unix.RawSockaddrInet6 // holds a RawSockaddrInet4 as well
 	controls  [MaxBatch][controlLen]byte
-	payloads  [MaxBatch][keep]byte
+	payloads  [MaxBatch][]byte
 	datagrams [MaxBatch]Datagram
 }
 
-func newBatch() *batch {
+// newBatch keeps at most size octets of each datagram.
+func newBatch(size int) *batch {
 	b := new(batch)
 	for i := range b.headers {
+		b.payloads[i] = make([]byte, size)
 		b.iovecs[i].Base = &b.payloads[i][0]
-		b.iovecs[i].SetLen(keep)
+		b.iovecs[i].SetLen(size)
 		h := &b.headers[i].Hdr
 		h.Name = (*byte)(unsafe.Pointer(&b.names[i]))
 		h.Iov = &b.iovecs[i]
@@ -69,7 +71,7 @@ func (b *batch) decode(n int, now time.Time, names *ifNames) []Datagram {
 		h, d := &b.headers[i], &b.datagrams[i]
 		length := int(h.Len) // the real one, because of MSG_TRUNC
 		*d = Datagram{
-			Payload: b.payloads[i][:min(length, keep)],
+			Payload: b.payloads[i][:min(length, len(b.payloads[i]))],
 			Length:  length,
 			From:    source(&b.names[i]),
 			TTL:     UnknownTTL,

@@ -33,9 +33,10 @@
 //
 // # Nothing is lost from the count
 //
-// Each datagram read ends in exactly one outcome. What the kernel drops before it can be read is taken
-// from the socket's drop counter (see drops.go) and counted as receive-overflow or bad-checksum, so
-// that the outcomes add up to what reached the sockets.
+// Each datagram read ends in exactly one outcome. What the kernel drops for a full queue is taken from
+// the socket's drop counter (drops.go) and counted as receive-overflow; datagrams with a wrong
+// checksum, which a UDP socket never sees, come by a raw socket whose filter lets only those by
+// (badsum.go). So the outcomes add up to what reached the port.
 //
 // Sources: draft-xiao-fann-fast-cnp-with-proxy-05; InfiniBand Architecture Specification volume 1,
 // annex A17.9.3, for the CNP; RFC 5082 for the TTL check.

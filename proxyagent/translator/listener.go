@@ -34,7 +34,8 @@ type Listener struct {
 	raw     syscall.RawConn
 	batch   *batch
 	names   ifNames
-	lost    *lossCounter
+	drops   dropCounter
+	bad     *badSums
 	readErr error
 	readN   int
 	tryRead func(fd uintptr) bool // allocated once
@@ -68,19 +69,18 @@ func Listen(cfg ListenConfig) (*Listener, error) {
 		return nil, explain(cfg.Address, err)
 	}
 	conn := pc.(*net.UDPConn) // what ListenPacket gives for udp4 and udp6
-	l := &Listener{addr: cfg.Address, conn: conn, batch: newBatch()}
-	if l.raw, err = conn.SyscallConn(); err != nil {
-		conn.Close()
-		return nil, fmt.Errorf("translator: listen on %s: %w", cfg.Address, err)
-	}
-	if l.lost, err = newLossCounter(l.raw, network == "udp4"); err != nil {
-		conn.Close()
-		return nil, fmt.Errorf("translator: listen on %s: %w", cfg.Address, err)
-	}
+	l := &Listener{addr: cfg.Address, conn: conn, batch: newBatch(keep)}
 	if cfg.Address.Port() == 0 {
 		l.addr = conn.LocalAddr().(*net.UDPAddr).AddrPort()
 	}
-	l.names.raw = l.raw
+	if l.raw, err = conn.SyscallConn(); err == nil {
+		l.bad, err = openBadSums(l.addr)
+	}
+	if err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("translator: listen on %s: %w", cfg.Address, err)
+	}
+	l.drops.raw, l.names.raw = l.raw, l.raw
 	l.tryRead = func(fd uintptr) bool {
 		l.readN, l.readErr = l.batch.receive(int(fd))
 		return !errors.Is(l.readErr, unix.EAGAIN)
@@ -104,9 +104,10 @@ func explain(addr netip.AddrPort, err error) error {
 	return fmt.Errorf("translator: listen on %s: %w%s", addr, err, hint)
 }
 
-// setOptions asks for what a Datagram tells beside the payload.
+// setOptions asks for what a Datagram tells beside the payload, and for a receive buffer unless that
+// is zero.
 func setOptions(fd int, v4 bool, buffer int) error {
-	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, buffer); err != nil {
+	if buffer != 0 && unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, buffer) != nil {
 		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, buffer); err != nil {
 			return os.NewSyscallError("setsockopt SO_RCVBUF", err)
 		}
@@ -170,15 +171,22 @@ func (l *Listener) poll() ([]Datagram, error) {
 	return l.batch.decode(l.readN, time.Now(), &l.names), nil
 }
 
-// Loss gives what the kernel dropped since the last call.
-func (l *Listener) Loss() (Loss, error) { return l.lost.take() }
+// Refused hands over the datagrams with wrong checksums that came since the last call, valid during
+// the call of fn, and gives what else the kernel dropped.
+func (l *Listener) Refused(fn func([]Datagram)) (Loss, error) {
+	bad, err := l.bad.take(&l.names, fn)
+	if err != nil {
+		return Loss{}, err
+	}
+	overflow, err := l.drops.take()
+	return Loss{Overflow: overflow, BadChecksum: bad}, err
+}
 
 // Close closes the socket. It may be called more than once.
 func (l *Listener) Close() error {
-	l.lost.close()
 	err := l.conn.Close()
 	if errors.Is(err, net.ErrClosed) {
 		return nil
 	}
-	return err
+	return errors.Join(err, l.bad.close())
 }

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// lossInterval is how often the sockets' drop counters are read.
-	lossInterval = 100 * time.Millisecond
+	// refusedInterval is how often wrong checksums and drops are looked for.
+	refusedInterval = 100 * time.Millisecond
 	// drainTime bounds how long a stop reads what is still queued.
 	drainTime = 200 * time.Millisecond
 )
@@ -35,7 +35,7 @@ func Serve(ctx context.Context, h Handler, listeners ...*Listener) error {
 }
 
 func (l *Listener) serve(ctx context.Context, h Handler) error {
-	// The loop below ends within lossInterval of the context; this only makes it end sooner.
+	// The loop below ends within refusedInterval of the context; this only makes it end sooner.
 	stop := context.AfterFunc(ctx, func() { _ = l.conn.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
 
@@ -44,14 +44,14 @@ func (l *Listener) serve(ctx context.Context, h Handler) error {
 }
 
 func (l *Listener) loop(ctx context.Context, h Handler) error {
-	var look time.Time // at the drop counter, and when a silent socket's Read ends
+	var look time.Time // at what was refused, and when a silent socket's Read ends
 	for ctx.Err() == nil {
 		now := time.Now()
 		if !now.Before(look) {
-			if err := l.reportLoss(h, now); err != nil {
+			if err := l.reportRefused(h, now); err != nil {
 				return err
 			}
-			look = now.Add(lossInterval)
+			look = now.Add(refusedInterval)
 			if err := l.conn.SetReadDeadline(look); err != nil {
 				return err
 			}
@@ -78,11 +78,11 @@ func (l *Listener) drain(h Handler) error {
 		}
 		h.Discard(batch, now)
 	}
-	return l.reportLoss(h, time.Now())
+	return l.reportRefused(h, time.Now())
 }
 
-func (l *Listener) reportLoss(h Handler, now time.Time) error {
-	lost, err := l.Loss()
+func (l *Listener) reportRefused(h Handler, now time.Time) error {
+	lost, err := l.Refused(func(batch []Datagram) { h.Process(batch, now) })
 	if err != nil {
 		return err
 	}
