@@ -50,8 +50,9 @@ func (d *Daemon) counts() []count {
 			count{r.Role, "link_downs", "Times that the interface went down.", r.Downs, label})
 	}
 	out = append(out, count{part: "learner", name: "not_rocev2", value: d.notRoCEv2.Load(), help: "Packets to UDP port 4791 that are not RoCEv2."})
-	if flows := d.parts.Load().flows; flows != nil {
-		out = append(out, flowCounts(flows.Counters())...)
+	if p := d.parts.Load(); p.flows != nil {
+		out = append(out, flowCounts(p.flows.Counters())...)
+		out = append(out, count{part: "learner", name: "late", value: p.learner.group.Late(), help: "Packets that came after a later one had been learned from."})
 	}
 	return append(append(out, d.apiCounts()...), d.bgpCounts()...)
 }

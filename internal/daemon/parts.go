@@ -17,6 +17,7 @@ type parts struct {
 	notifier   *notifier.Notifier
 	translator *translator.Translator
 	flows      *flowmap.Map
+	learner    *learner
 }
 
 // setEnabled switches both ends.
@@ -55,8 +56,9 @@ func (d *Daemon) partsFor(c *config.Config) (*parts, error) {
 		if err := mapSettings(p).Validate(); err != nil {
 			return nil, err
 		}
-		if next.flows, next.translator = old.flows, old.translator; next.flows == nil {
+		if next.flows, next.learner, next.translator = old.flows, old.learner, old.translator; next.flows == nil {
 			next.flows = flowmap.New(mapSettings(p))
+			next.learner = newLearner(next.flows, &d.notRoCEv2)
 			var err error
 			next.translator, err = translator.New(translatorSettings(p), translator.Deps{
 				FlowMap: next.flows, Local: d.tracker, Sender: &d.sender, Recorder: d.recorder, Now: d.now,
@@ -105,11 +107,11 @@ func (d *Daemon) specs(c *config.Config, p *parts) []unitSpec {
 }
 
 func (d *Daemon) proxySpecs(c *config.Proxy, p *parts) []unitSpec {
-	var out []unitSpec
+	out := []unitSpec{{name: "learner", key: "learner", open: func() (runner, error) { return p.learner, nil }}}
 	for _, name := range c.Taps {
 		ring := c.TapRing
 		out = append(out, unitSpec{name: "tap:" + name, key: fmt.Sprintf("tap:%s:%d", name, ring), open: func() (runner, error) {
-			return openLearner(name, ring, p.flows, &d.notRoCEv2, d.rings)
+			return p.learner.openTap(name, ring, d.rings)
 		}})
 	}
 	for _, a := range []config.Addr{c.IPv4, c.IPv6} {
