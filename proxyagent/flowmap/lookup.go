@@ -6,41 +6,53 @@ import (
 	"github.com/puzpuzpuz/xsync/v4"
 )
 
-// slot holds the streams of one key: one, or one for each VLAN. It never changes: a change is a new slot.
+// slot holds the streams of one key: one, or one for each VLAN.
 type slot struct {
-	first  *stream
-	others []*stream
+	first *stream
+	more  *[]*stream // never changed in place; nil with one VLAN
 }
 
 // addStream shows a stream to readers.
 func (m *Map) addStream(s *stream, k flowKey) {
 	m.total.Add(1)
-	m.flows.Compute(k, func(old *slot, loaded bool) (*slot, xsync.ComputeOp) {
+	m.flows.Compute(k, func(old slot, loaded bool) (slot, xsync.ComputeOp) {
 		if !loaded {
-			return &slot{first: s}, xsync.UpdateOp
+			return slot{first: s}, xsync.UpdateOp
 		}
-		return &slot{first: s, others: append([]*stream{old.first}, old.others...)}, xsync.UpdateOp
+		more := append([]*stream{old.first}, old.others()...)
+		return slot{s, &more}, xsync.UpdateOp
 	})
 }
 
 // removeStream hides a stream from readers.
 func (m *Map) removeStream(s *stream, k flowKey) {
 	m.total.Add(-1)
-	m.flows.Compute(k, func(old *slot, loaded bool) (*slot, xsync.ComputeOp) {
+	m.flows.Compute(k, func(old slot, loaded bool) (slot, xsync.ComputeOp) {
 		if !loaded {
-			return nil, xsync.CancelOp
+			return slot{}, xsync.CancelOp
 		}
 		var rest []*stream
-		for _, x := range append([]*stream{old.first}, old.others...) {
+		for _, x := range append([]*stream{old.first}, old.others()...) {
 			if x != s {
 				rest = append(rest, x)
 			}
 		}
-		if len(rest) == 0 {
-			return nil, xsync.DeleteOp
+		switch len(rest) {
+		case 0:
+			return slot{}, xsync.DeleteOp
+		case 1:
+			return slot{first: rest[0]}, xsync.UpdateOp
 		}
-		return &slot{first: rest[0], others: rest[1:]}, xsync.UpdateOp
+		more := rest[1:]
+		return slot{rest[0], &more}, xsync.UpdateOp
 	})
+}
+
+func (sl slot) others() []*stream {
+	if sl.more == nil {
+		return nil
+	}
+	return *sl.more
 }
 
 // Lookup answers the Source QP of a flow, without locks or allocation. Only Hit comes with one. When a
@@ -51,9 +63,9 @@ func (m *Map) Lookup(k Key, now time.Time) (Entry, Verdict) {
 		return Entry{Key: k}, Miss
 	}
 	at, ageAfter := now.UnixNano(), m.ageAfter.Load()
-	e, v := sl.first.look(at, ageAfter)
-	for _, o := range sl.others {
-		e2, v2 := o.look(at, ageAfter)
+	e, v := sl.first.look(k, at, ageAfter)
+	for _, o := range sl.others() {
+		e2, v2 := o.look(k, at, ageAfter)
 		switch {
 		case v == Hit && v2 == Hit && e.SourceQP == e2.SourceQP:
 		case v == Hit && v2 == Hit:
@@ -66,9 +78,9 @@ func (m *Map) Lookup(k Key, now time.Time) (Entry, Verdict) {
 }
 
 // look reads a stream's answer as it stands at a time.
-func (s *stream) look(at, ageAfter int64) (Entry, Verdict) {
+func (s *stream) look(k Key, at, ageAfter int64) (Entry, Verdict) {
 	a := s.answer.Load()
-	e, v := s.entry(a), a.verdict(at, s.seen(a), ageAfter)
+	e, v := s.entry(k, a), a.verdict(at, s.seen(a), ageAfter)
 	if v != Hit && a.known() {
 		e.SourceQP, e.Source, e.State = 0, SourceNone, v.state()
 	}
@@ -100,7 +112,7 @@ func (m *Map) Get(k Key, now time.Time) (Entry, bool) {
 // Range calls f for each entry as it stands at now, in no order, until f returns false. Entries that come or
 // go meanwhile may be left out.
 func (m *Map) Range(now time.Time, f func(Entry) bool) {
-	m.flows.Range(func(_ flowKey, sl *slot) bool {
+	m.flows.Range(func(_ flowKey, sl slot) bool {
 		e, v := m.Lookup(sl.first.key(), now)
 		return v == Miss || f(e)
 	})

@@ -23,7 +23,7 @@ const shardCount = 64 // a power of two, well above the number of tap goroutines
 // Map is the Source-QP map. All methods may be called from several goroutines.
 type Map struct {
 	shards  [shardCount]shard
-	flows   *xsync.Map[flowKey, *slot]
+	flows   *xsync.Map[flowKey, slot]
 	claims  claims
 	version atomic.Uint64
 	known   atomic.Int64
@@ -41,7 +41,7 @@ type Map struct {
 
 // New makes an empty map. It panics on a configuration that Validate refuses.
 func New(cfg Config) *Map {
-	m := &Map{flows: xsync.NewMap[flowKey, *slot]()}
+	m := &Map{flows: xsync.NewMap[flowKey, slot]()}
 	if err := m.Reconfigure(cfg); err != nil {
 		panic(err)
 	}

@@ -35,7 +35,7 @@ func (sh *shard) store(s *stream, a *answer) {
 		}
 	}
 	if sh.m.watching() {
-		sh.m.tell(s.entry(a))
+		sh.m.tell(s.entry(s.key(), a))
 	}
 }
 
@@ -83,15 +83,15 @@ func (s *stream) seen(a *answer) int64 {
 }
 
 // entry builds the entry that readers get, without the lock and without allocation.
-func (s *stream) entry(a *answer) Entry {
+func (s *stream) entry(k Key, a *answer) Entry {
 	meta := s.meta.Load()
 	e := Entry{
-		Key:         s.key(),
+		Key:         k,
 		SourceQP:    a.sourceQP,
 		State:       a.state,
 		Source:      a.source,
 		PKey:        uint16(meta),
-		VLAN:        s.pair.key.vlan,
+		VLAN:        s.vlan,
 		SrcPort:     uint16(meta >> metaPortShift),
 		Votes:       a.votes,
 		SeenForward: meta&metaSeen != 0,

@@ -65,7 +65,7 @@ func (sh *shard) streamTo(p *addrPair, side uint8, qp uint32, t roce.Transport, 
 		}
 		return s
 	}
-	s := &stream{pair: p, qp: qp, side: side, pos: -1, transport: t, lastAt: at}
+	s := &stream{pair: p, qp: qp, side: side, vlan: p.key.vlan, pos: -1, transport: t, lastAt: at}
 	s.lastSeen.Store(at)
 	p.refs++
 	sh.streams[k] = s

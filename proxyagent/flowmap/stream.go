@@ -7,52 +7,50 @@ import (
 )
 
 // stream is all that is known of one key in one VLAN: the packets from one address to one QP at another.
-// It carries the requests of its sender and the sender's responses to requests the other way. Fields
-// without a note are guarded by the shard's lock.
+// It carries the requests of its sender and the sender's responses to requests the other way. All but
+// what a look-up reads is guarded by the shard's lock.
 type stream struct {
-	pair *addrPair
-	qp   uint32 // Destination QP
-	side uint8  // the receiver's side in the pair
-	pos  int32  // place in pair.streams[side]; -1 when it is not counted there
+	// What a look-up reads, together in one cache line. pair, qp, side and vlan never change.
+	answer   atomic.Pointer[answer]
+	lastSeen atomic.Int64 // lastAt, to a millisecond
+	meta     atomic.Uint64
+	pair     *addrPair
+	qp       uint32 // Destination QP
+	vlan     uint16
+	side     uint8 // the receiver's side in the pair
 
 	transport roce.Transport
-	id        identity
-	epoch     uint8 // steps when all that was learned is dropped, so that the index forgets it too
-	gone      bool  // removed from the map
+	gone      bool // removed from the map
 	hasPort   bool
-	open      bool // counted in pair.open
-	asking    bool // counted in pair.asking
-	port      uint16
-	flowLabel uint32
-	packets   uint32
-	mtu       uint16 // payload of FIRST and MIDDLE packets, by which READs are counted; 0 before one
-
-	req, resp half
-	acked     ackHistory
-	lastVote  uint32 // PSN of the last response that could vote
-	voted     bool
-	acks      uint32 // responses that could vote (rule 2)
-	msn       uint32
-	msnSeen   bool
-	msnAt     int64
+	open      bool  // counted in pair.open
+	asking    bool  // counted in pair.asking
+	voted     bool  // lastVote is set
+	msnSeen   bool  // msn is set
+	epoch     uint8 // steps when all that was learned is dropped, so that the index forgets it too
 	outside   uint8 // ACKs in a row out of the window (rule 8)
 	jumps     uint8 // PSN jumps not yet followed by PSNs in sequence (rule 8)
 	inOrder   uint8 // packets in sequence since the last jump
-
-	cands []*candidate
-	link  *link
-
-	udQP       uint32 // UD: the source QP of the DETH
-	udMixed    int64  // UD: when another source QP was last seen
-	closedAt   int64
-	lastAt     int64 // time of the last packet that counted, unix nanoseconds
-	older      *stream
-	newer      *stream
-	listedAt   int64
-	lastSeen   atomic.Int64 // lastAt, to a millisecond, for readers without the lock
-	meta       atomic.Uint64
-	answer     atomic.Pointer[answer]
-	metaCached uint64
+	port      uint16
+	mtu       uint16 // payload of FIRST and MIDDLE packets, by which READs are counted; 0 before one
+	id        identity
+	pos       int32 // place in pair.streams[side]; -1 when it is not counted there
+	flowLabel uint32
+	packets   uint32
+	lastVote  uint32 // PSN of the last response that could vote
+	acks      uint32 // responses that could vote (rule 2)
+	msn       uint32
+	udQP      uint32 // UD: the source QP of the DETH
+	lastAt    int64  // time of the last packet that counted, unix nanoseconds
+	listedAt  int64
+	msnAt     int64
+	udMixed   int64 // UD: when another source QP was last seen
+	closedAt  int64
+	link      *link
+	older     *stream
+	newer     *stream
+	cands     []*candidate
+	req, resp half
+	acked     ackHistory
 }
 
 // meta's layout, for readers without the lock: P_Key, UDP source port, and whether data was seen.
@@ -62,23 +60,19 @@ const (
 )
 
 func (s *stream) setMeta(pkey, port uint16) {
-	if v := uint64(pkey) | uint64(port)<<metaPortShift | metaSeen; v != s.metaCached {
-		s.metaCached = v
+	if v := uint64(pkey) | uint64(port)<<metaPortShift | metaSeen; v != s.meta.Load() {
 		s.meta.Store(v)
 	}
 }
 
 // setMetaPKey sets the P_Key that CM agreed on, until data shows one.
-func (s *stream) setMetaPKey(pkey uint16) {
-	s.metaCached = uint64(pkey)
-	s.meta.Store(s.metaCached)
-}
+func (s *stream) setMetaPKey(pkey uint16) { s.meta.Store(uint64(pkey)) }
 
 // half is one PSN space of a stream: that of its requests, or that of its responses.
 type half struct {
-	seen        bool
-	first, high uint32 // first PSN seen, highest PSN seen
 	at          int64  // when the last packet in sequence was seen
+	first, high uint32 // first PSN seen, highest PSN seen
+	seen        bool
 }
 
 // step is what a packet's PSN means for its half.
@@ -119,34 +113,36 @@ func (h *half) track(first, last uint32, at int64) step {
 // each with the highest PSN acknowledged by its end.
 type ackHistory struct {
 	spans [4]ackSpan
+	first uint32
 	n     uint8 // spans used
 	head  uint8 // the newest one
-	first uint32
 }
 
 type ackSpan struct {
-	start, end int64
-	psn        uint32
+	end    int64
+	psn    uint32
+	length uint32 // nanoseconds before end that it started
 }
 
-const ackSpanLen = int64(100_000)
+const ackSpanLen = 100_000
 
 func (h *ackHistory) add(psn uint32, at int64) {
 	if h.n == 0 {
 		h.first = psn
-		h.spans[0], h.n, h.head = ackSpan{at, at, psn}, 1, 0
+		h.spans[0], h.n, h.head = ackSpan{end: at, psn: psn}, 1, 0
 		return
 	}
 	cur := &h.spans[h.head]
 	if psnDiff(psn, cur.psn) <= 0 {
 		return
 	}
-	if at-cur.start < ackSpanLen {
+	if start := cur.end - int64(cur.length); at-start < ackSpanLen {
 		cur.psn, cur.end = psn, max(cur.end, at)
+		cur.length = uint32(cur.end - start)
 		return
 	}
 	h.head = (h.head + 1) % uint8(len(h.spans))
-	h.spans[h.head] = ackSpan{at, at, psn}
+	h.spans[h.head] = ackSpan{end: at, psn: psn}
 	h.n = min(h.n+1, uint8(len(h.spans)))
 }
 

@@ -1,0 +1,90 @@
+package flowmap
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+	"time"
+
+	"pncd/dataplane/roce"
+)
+
+// benchTraffic is a round of one request and one ACK for each connection, to be played again and again.
+type benchTraffic struct {
+	pkts []roce.Packet
+	now  time.Time
+}
+
+func newBenchTraffic(conns, perHost int, ports func(qa, qb uint32) uint16) *benchTraffic {
+	b := &benchTraffic{now: time.Unix(1_700_000_000, 0)}
+	rng := rand.New(rand.NewPCG(1, 1))
+	for i := range conns {
+		h := i / perHost
+		a, z := netip.AddrFrom4([4]byte{10, 1, byte(h >> 8), byte(h)}), netip.AddrFrom4([4]byte{10, 2, byte(h >> 8), byte(h)})
+		qa, qb := 0x100+uint32(i%perHost), 0x4000+uint32(i%perHost)*3
+		port, psn := ports(qa, qb), rng.Uint32()&psnMask
+		req := roce.Packet{Src: a, Dst: z, TTL: 64, SrcPort: port, SrcMAC: [6]byte{2}, BTH: roce.BTH{Opcode: rcSend, PKey: 0xFFFF, DestQP: qb, AckReq: true, PSN: psn}}
+		ack := roce.Packet{Src: z, Dst: a, TTL: 64, SrcPort: port, SrcMAC: [6]byte{3}, Body: make([]byte, 4), BTH: roce.BTH{Opcode: rcAck, PKey: 0xFFFF, DestQP: qa, PSN: psn}}
+		b.pkts = append(b.pkts, req, ack)
+	}
+	return b
+}
+
+// play shows the map n packets.
+func (b *benchTraffic) play(m *Map, n int) {
+	var o Observation
+	for i := range n {
+		p := &b.pkts[i%len(b.pkts)]
+		o.Packet, o.IfIndex, o.At = p, 1+i&1, b.now
+		m.Observe(&o)
+		p.BTH.PSN = (p.BTH.PSN + 1) & psnMask
+		b.now = b.now.Add(2 * time.Microsecond)
+	}
+}
+
+func kernelPort(qa, qb uint32) uint16 { return formulaPort(uint64(qa) * uint64(qb)) }
+func onePort(uint32, uint32) uint16   { return 49152 }
+
+// BenchmarkObserve is the cost of a packet: while pairs are decided by PSN alone, so that votes go on, and once
+// they are decided by ports.
+func BenchmarkObserve(b *testing.B) {
+	for _, c := range []struct {
+		conns, perHost int
+		name           string
+		ports          func(uint32, uint32) uint16
+	}{
+		{64, 64, "votes", onePort}, {64, 64, "decided", kernelPort}, {100_000, 50, "decided", kernelPort}, {100_000, 50, "votes", onePort},
+	} {
+		b.Run(fmt.Sprintf("%s/%d", c.name, c.conns), func(b *testing.B) {
+			m := New(Config{ICRCSample: -1})
+			tr := newBenchTraffic(c.conns, c.perHost, c.ports)
+			tr.play(m, 8*len(tr.pkts))
+			known, total := m.Len()
+			b.ReportAllocs()
+			b.ResetTimer()
+			tr.play(m, b.N)
+			b.ReportMetric(100*float64(known)/float64(total), "%known")
+		})
+	}
+}
+
+// BenchmarkLookup is the cost of a look-up among 200,000 entries.
+func BenchmarkLookup(b *testing.B) {
+	m := New(Config{ICRCSample: -1})
+	tr := newBenchTraffic(100_000, 50, kernelPort)
+	tr.play(m, 8*len(tr.pkts))
+	keys := make([]Key, len(tr.pkts))
+	for i := range tr.pkts {
+		p := &tr.pkts[i]
+		keys[i] = Key{Sender: p.Src, Receiver: p.Dst, DestQP: p.BTH.DestQP}
+	}
+	rand.New(rand.NewPCG(2, 2)).Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+	b.ReportAllocs()
+	b.ResetTimer()
+	for i := range b.N {
+		if _, v := m.Lookup(keys[i%len(keys)], tr.now); v != Hit {
+			b.Fatal(v)
+		}
+	}
+}
