@@ -47,9 +47,9 @@ func (d *Daemon) counts() []count {
 			count{r.Role, "packets", "Packets that the ring gave.", r.Packets, label},
 			count{r.Role, "drops", "Packets lost because the ring was full.", r.Drops, label},
 			count{r.Role, "freezes", "Times that the ring was full.", r.Freezes, label},
-			count{r.Role, "link_downs", "Times that the interface went down.", r.Downs, label})
+			count{r.Role, "link-downs", "Times that the interface went down.", r.Downs, label})
 	}
-	out = append(out, count{part: "learner", name: "not_rocev2", value: d.notRoCEv2.Load(), help: "Packets to UDP port 4791 that are not RoCEv2."})
+	out = append(out, count{part: "learner", name: "not-rocev2", value: d.notRoCEv2.Load(), help: "Packets to UDP port 4791 that are not RoCEv2."})
 	if p := d.parts.Load(); p.flows != nil {
 		out = append(out, flowCounts(p.flows.Counters())...)
 		out = append(out, count{part: "learner", name: "late", value: p.learner.group.Late(), help: "Packets that came after a later one had been learned from."})
@@ -61,7 +61,7 @@ func (d *Daemon) apiCounts() []count {
 	s := d.api.Stats()
 	out := []count{
 		{part: "api", name: "panics", value: s.Panics, help: "Calls whose handler panicked; each answered INTERNAL."},
-		{part: "api", name: "stream_dropped", value: s.StreamDropped, help: "Items that watching clients were too slow for."},
+		{part: "api", name: "stream-dropped", value: s.StreamDropped, help: "Items that watching clients were too slow for."},
 	}
 	for code, n := range s.Calls {
 		out = append(out, count{"api", "calls", "Finished calls and streams by gRPC code.", n, [2]string{"code", code}})
@@ -75,9 +75,9 @@ func (d *Daemon) bgpCounts() []count {
 	}
 	c := d.speaker.Counters().Engine
 	return []count{
-		{part: "bgp", name: "conversion_errors", value: c.ConversionErrors, help: "Paths whose attributes the engine could not hand out."},
-		{part: "bgp", name: "callback_panics", value: c.CallbackPanics, help: "Panics in callbacks of the engine, recovered."},
-		{part: "bgp", name: "engine_panics", value: c.EnginePanics, help: "Panics and fatal errors that the engine asked its logger for, refused."},
+		{part: "bgp", name: "conversion-errors", value: c.ConversionErrors, help: "Paths whose attributes the engine could not hand out."},
+		{part: "bgp", name: "callback-panics", value: c.CallbackPanics, help: "Panics in callbacks of the engine, recovered."},
+		{part: "bgp", name: "engine-panics", value: c.EnginePanics, help: "Panics and fatal errors that the engine asked its logger for, refused."},
 		{part: "bgp", name: "coalesced", value: c.Coalesced, help: "Path events that a later one replaced before they were read."},
 	}
 }
@@ -89,7 +89,7 @@ func (d *Daemon) tableCounts() []count {
 		{part: "table", name: "changed", value: c.Changed, help: "Changes of routes with a capability."},
 		{part: "table", name: "withdrawn", value: c.Withdrawn, help: "Capabilities withdrawn."},
 		{part: "table", name: "invalid", value: c.Invalid, help: "Updates refused because of a bad prefix or source."},
-		{part: "table", name: "watch_dropped", value: c.WatchDropped, help: "Events that watching clients were too slow for."},
+		{part: "table", name: "watch-dropped", value: c.WatchDropped, help: "Events that watching clients were too slow for."},
 	}
 	for reason, n := range c.Disregarded {
 		out = append(out, count{"table", "disregarded", "Capabilities seen and not believed.", n, [2]string{"reason", reason.String()}})
@@ -111,13 +111,13 @@ func flowCounts(c flowmap.Counters) []count {
 		learner("closed", c.Closed, "Entries closed by DREQ, DREP or REJ."),
 		learner("evicted", c.Evicted, "Entries removed to keep the map within its bound."),
 		learner("refused", c.Refused, "Claims refused because a live pair names another peer."),
-		learner("icrc_verified", c.ICRCVerified, "Packets whose ICRC was verified (a sample)."),
-		learner("icrc_bad", c.BadICRC, "Packets with a wrong ICRC among those; used all the same."),
+		learner("icrc-verified", c.ICRCVerified, "Packets whose ICRC was verified (a sample)."),
+		learner("icrc-bad", c.BadICRC, "Packets with a wrong ICRC among those; used all the same."),
 		learner("malformed", c.Malformed, "Packets too short for their opcode, and CM datagrams that don't parse."),
 		learner("foreign", c.Foreign, "Packets whose interface, source MAC or TTL differs from their stream's."),
 		learner("cnp", c.CNP, "CNPs seen and ignored."),
-		learner("cm_mismatch", c.CMMismatch, "CM datagrams whose GIDs are not the outer addresses."),
-		learner("cm_evicted", c.CMEvicted, "Unfinished CM exchanges dropped to keep the bound."),
+		learner("cm-mismatch", c.CMMismatch, "CM datagrams whose GIDs are not the outer addresses."),
+		learner("cm-evicted", c.CMEvicted, "Unfinished CM exchanges dropped to keep the bound."),
 	}
 	for _, k := range []struct {
 		kind string
@@ -132,7 +132,7 @@ func flowCounts(c flowmap.Counters) []count {
 		n    uint64
 	}{
 		{"req", c.CMREQ}, {"mra", c.CMMRA}, {"rej", c.CMREJ}, {"rep", c.CMREP}, {"rtu", c.CMRTU}, {"dreq", c.CMDREQ},
-		{"drep", c.CMDREP}, {"sidr_req", c.CMSIDRREQ}, {"sidr_rep", c.CMSIDRREP}, {"lap", c.CMLAP}, {"apr", c.CMAPR}, {"other", c.CMOther},
+		{"drep", c.CMDREP}, {"sidr-req", c.CMSIDRREQ}, {"sidr-rep", c.CMSIDRREP}, {"lap", c.CMLAP}, {"apr", c.CMAPR}, {"other", c.CMOther},
 	} {
 		out = append(out, count{"learner", "cm", "Connection management datagrams seen.", k.n, [2]string{"kind", k.kind}})
 	}

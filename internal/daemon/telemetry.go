@@ -27,7 +27,7 @@ func (x exported) Snapshot() telemetry.Snapshot {
 		}
 	}
 	for _, r := range d.rings.list() {
-		out.Taps = append(out.Taps, telemetry.Tap{Interface: r.Interface, Role: r.Role, Packets: r.Packets, Drops: r.Drops, Freezes: r.Freezes})
+		out.Taps = append(out.Taps, telemetry.Tap{Interface: r.Interface, Role: r.Role, Packets: r.Packets, Drops: r.Drops, Freezes: r.Freezes, LinkDowns: r.Downs})
 	}
 	a := d.api.Stats()
 	out.API = telemetry.API{Calls: a.Calls, Panics: a.Panics, StreamDropped: a.StreamDropped, Streams: a.Streams}

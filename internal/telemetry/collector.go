@@ -35,6 +35,7 @@ var (
 	descTapPackets = desc("tap_packets_total", "Packets that passed the ring's filter.", "interface", "role")
 	descTapDrops   = desc("tap_drops_total", "Packets that the kernel dropped because the ring was full.", "interface", "role")
 	descTapFreezes = desc("tap_freezes_total", "Times that the ring was full.", "interface", "role")
+	descTapDowns   = desc("tap_link_downs_total", "Times that the interface went down while tapped.", "interface", "role")
 
 	descTableEntries  = desc("table_entries", "Entries in a table, by state where the table has states.", "table", "state")
 	descTableCapacity = desc("table_capacity", "The most entries that a table may hold.", "table")
@@ -92,6 +93,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 		x.counter(descTapPackets, t.Packets, t.Interface, t.Role)
 		x.counter(descTapDrops, t.Drops, t.Interface, t.Role)
 		x.counter(descTapFreezes, t.Freezes, t.Interface, t.Role)
+		x.counter(descTapDowns, t.LinkDowns, t.Interface, t.Role)
 	}
 	for _, t := range s.Tables {
 		x.gauge(descTableEntries, float64(t.Entries), t.Name, t.State)

@@ -56,6 +56,7 @@ type Tap struct {
 	Packets   uint64
 	Drops     uint64
 	Freezes   uint64 // times that the ring was full
+	LinkDowns uint64 // times that the interface went down
 }
 
 // Table is one bounded table and its fill.
