@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"pncd/integration/demo"
 )
 
@@ -14,6 +16,7 @@ func TestDemoShowsBothActs(t *testing.T) {
 	needLab(t)
 	for _, family := range []int{4, 6} {
 		t.Run(map[int]string{4: "IPv4", 6: "IPv6"}[family], func(t *testing.T) {
+			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 			var out bytes.Buffer
 			err := demo.Run(testContext(t), demo.Options{
 				Family: family, Out: &out, Patience: patience, Unique: true, Pncd: pncdBinary(t),

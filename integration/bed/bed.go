@@ -96,7 +96,7 @@ func (b *Bed) up(ctx context.Context, opt Options) error {
 	if err != nil {
 		return err
 	}
-	lopt := lab.Options{Unique: opt.Unique, Dir: opt.Dir, RemoveDir: opt.RemoveDir, StateDir: opt.StateDir, Log: opt.Log}
+	lopt := lab.Options{Temporary: []string{b.files}, Unique: opt.Unique, Dir: opt.Dir, RemoveDir: opt.RemoveDir, StateDir: opt.StateDir, Log: opt.Log}
 	if opt.Pncd != "" {
 		lopt.Programs = map[string]string{"pncd": opt.Pncd}
 	}

@@ -83,17 +83,12 @@ func (d *demo) acts(ctx context.Context) error {
 		return err
 	}
 	// Everything that watches ends before the lab goes down.
-	watch, cancel := context.WithCancel(ctx)
-	d.seen, err = observe(watch, d.bed)
+	d.seen, err = observe(ctx, d.bed)
 	if err != nil {
-		cancel()
 		return err
 	}
-	defer func() {
-		cancel()
-		d.seen.wait()
-	}()
-	traffic, err := d.startTraffic(watch)
+	defer d.seen.stop()
+	traffic, err := d.startTraffic(ctx)
 	if err != nil {
 		return err
 	}

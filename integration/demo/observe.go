@@ -14,7 +14,8 @@ import (
 
 // observer collects what the two pncd record and what arrives at the sender.
 type observer struct {
-	group errgroup.Group
+	group  errgroup.Group
+	cancel context.CancelFunc
 
 	mu          sync.Mutex
 	congestion  []*pncv1.Record
@@ -28,12 +29,21 @@ type event struct {
 	cnp                     labtraffic.SeenCNP
 }
 
-// observe starts watching until ctx ends.
+// observe starts watching; stop must be called.
 func observe(ctx context.Context, b *bed.Bed) (*observer, error) {
 	o := &observer{}
+	ctx, o.cancel = context.WithCancel(ctx)
+	if err := o.start(ctx, b); err != nil {
+		o.stop()
+		return nil, err
+	}
+	return o, nil
+}
+
+func (o *observer) start(ctx context.Context, b *bed.Bed) error {
 	w, err := b.WatchCNPs(bed.Sender)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	o.group.Go(func() error {
 		return w.Watch(ctx, func(c labtraffic.SeenCNP) error {
@@ -50,7 +60,7 @@ func observe(ctx context.Context, b *bed.Bed) (*observer, error) {
 		}
 		stream, err := n.Records.WatchRecords(ctx, &pncv1.WatchRecordsRequest{IncludeHistory: true})
 		if err != nil {
-			return nil, fmt.Errorf("watch the records of %s: %w", n.Name, err)
+			return fmt.Errorf("watch the records of %s: %w", n.Name, err)
 		}
 		o.group.Go(func() error {
 			for {
@@ -64,11 +74,14 @@ func observe(ctx context.Context, b *bed.Bed) (*observer, error) {
 			}
 		})
 	}
-	return o, nil
+	return nil
 }
 
-// wait waits for the watchers after the end of their context.
-func (o *observer) wait() { _ = o.group.Wait() }
+// stop ends the watchers and waits for them.
+func (o *observer) stop() {
+	o.cancel()
+	_ = o.group.Wait() // what they could not see is missed by those who waited for it
+}
 
 // joined are the events of a Destination QP that can be followed to a CNP: by event number from the
 // congestion node to the proxy, by receipt port from the proxy to the sender. Both repeat after 16,384,

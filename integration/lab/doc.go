@@ -16,8 +16,8 @@
 //   - `network-mode: container:<node>` shares that node's network namespace; `none` is the default.
 //
 // A lab leaves nothing behind: Down removes it in any state of completion; programs die with the
-// process that started them (PR_SET_PDEATHSIG); what a SIGKILL left is removed by the next Up of any
-// lab, from a state file that names namespaces and processes by pid and start time.
+// process that started them; the namespaces that a SIGKILL leaves are removed by the next Up of any lab, from
+// a state file that names namespaces, folders, and processes by pid and start time.
 //
 // It needs root, and nsenter, unshare, mount and sh; topologies mostly use ip (iproute2). It is not for production use
 // and not a container runtime.

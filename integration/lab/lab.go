@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,6 +22,8 @@ type Options struct {
 	Dir string
 	// RemoveDir removes Dir at Down when it was made by Up.
 	RemoveDir bool
+	// Temporary are folders of the caller's that Down removes, or the next start when this process is killed.
+	Temporary []string
 	// Programs maps a program's name, as an image stands for it, to its path: {"pncd": "bin/pncd"}.
 	Programs map[string]string
 	// Env is added to the environment of every program and command, as KEY=value.
@@ -113,7 +116,13 @@ func (l *Lab) build(ctx context.Context) error {
 	if err := l.makeDir(); err != nil {
 		return err
 	}
-	l.state.setDir(l.dir)
+	temporary := l.opt.Temporary
+	if l.madeDir && l.opt.RemoveDir {
+		temporary = append(slices.Clone(temporary), l.dir)
+	}
+	if err := l.state.setDirs(l.dir, temporary); err != nil {
+		return err
+	}
 	for _, line := range l.Topology.Ignored {
 		l.log.Debug(line)
 	}
@@ -266,15 +275,14 @@ func (l *Lab) Down() error {
 		l.forks.close()
 	}
 	errs = append(errs, deleteNamespaces(namespaceNames(l.Name, l.Topology)))
-	err := errors.Join(errs...)
-	err = errors.Join(err, os.RemoveAll(runRoot(l.opt.StateDir, l.Name)))
-	if err == nil { // else the file stays, so that the next start tries again
-		err = l.state.remove()
+	errs = append(errs, os.RemoveAll(runRoot(l.opt.StateDir, l.Name)))
+	for _, dir := range l.state.temporary() {
+		errs = append(errs, os.RemoveAll(dir))
 	}
-	if l.madeDir && l.opt.RemoveDir {
-		err = errors.Join(err, os.RemoveAll(l.dir))
+	if err := errors.Join(errs...); err != nil {
+		return err // the state file stays, so that the next start tries again
 	}
-	return err
+	return l.state.remove()
 }
 
 // namespaceNames are the names of all namespaces that a lab may have.

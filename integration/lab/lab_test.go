@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -96,13 +97,31 @@ func assertGone(t *testing.T, lab, stateDir string) {
 	if _, err := os.Stat(filepath.Join(stateDir, lab+".json")); err == nil {
 		t.Errorf("the state file of %s is left", lab)
 	}
+	for _, p := range processesOf(lab) {
+		t.Errorf("process is left: %s", p)
+	}
+}
+
+// processesOf finds the processes of a lab: their environment names it.
+func processesOf(lab string) []string {
+	var found []string
 	for _, pid := range allPIDs() {
 		env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-		if err == nil && strings.Contains(string(env), "LAB_NAME="+lab+"\x00") {
+		if err == nil && strings.Contains(string(env), "LAB_NAME="+lab+"\x00") && !isZombie(pid) {
 			cmdline, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-			t.Errorf("process %d is left: %q", pid, cmdline)
+			found = append(found, fmt.Sprintf("%d %q", pid, cmdline))
 		}
 	}
+	return found
+}
+
+func holderOf(t *testing.T, stateDir, lab string) int {
+	t.Helper()
+	s, err := readState(filepath.Join(stateDir, lab+".json"))
+	if err != nil || len(s.Holders) == 0 {
+		t.Fatalf("state of %s: %v, %+v", lab, err, s)
+	}
+	return s.Holders[0].PID
 }
 
 func up(t *testing.T, topo *Topology, opt Options) *Lab {
@@ -289,10 +308,31 @@ func TestNextStartRemovesWhatSIGKILLLeft(t *testing.T) {
 	if _, err := claim(state, topo.Name, nil); err == nil {
 		t.Error("a lab's name could be claimed while it is up")
 	}
+	// A daemon that has changed its user, or has left its session, is not reached by a parent's death signal.
+	stray := exec.Command("nsenter", "-t", strconv.Itoa(holderOf(t, state, topo.Name)), "-m", "-n", "--",
+		"sh", "-c", "setsid sh -c 'echo started; exec sleep 600' & wait")
+	strayOut, err := stray.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stray.Env = append(os.Environ(), "LAB_NAME="+topo.Name)
+	if err := stray.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = strayOut.Read(make([]byte, 10))
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
+	_ = stray.Wait()
+	ctx := testContext(t)
+	for len(processesOf(topo.Name)) > 0 {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("processes outlive the runner: %v", processesOf(topo.Name))
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
 
 	left, err := Labs(state)
 	if err != nil || len(left) != 1 || left[0].Owner.Alive() {

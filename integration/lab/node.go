@@ -31,7 +31,8 @@ type holder struct {
 var privateDirs = []string{"/etc/frr", "/etc/bird", "/etc/exabgp", "/etc/pncd"}
 
 // holderScript makes the node's private view. $1 is the node's folder, $2 its /run, $3 its name; source,
-// target and mode of each bind follow. It ends when its standard input does, so it can't outlive the runner.
+// target and mode of each bind follow. When its standard input ends, as it does with the runner, it kills what
+// is in the node: PR_SET_PDEATHSIG does not reach a daemon that has changed its user, as FRR's do.
 const holderScript = `set -e
 dir=$1 run=$2 name=$3; shift 3
 hostname "$name"
@@ -66,7 +67,15 @@ while [ $# -ge 3 ]; do
   if [ "$opt" = ro ]; then mount -o remount,bind,ro "$dst"; fi
 done
 echo ready
-exec cat >/dev/null
+set +e
+cat >/dev/null
+ns=$(readlink /proc/$$/ns/mnt)
+for round in 1 2 3; do
+  for p in /proc/[0-9]*; do
+    pid=${p#/proc/}
+    if [ "$pid" != $$ ] && [ "$(readlink "$p/ns/mnt" 2>/dev/null)" = "$ns" ]; then kill -9 "$pid" 2>/dev/null; fi
+  done
+done
 `
 
 // addNode makes the namespaces of one node; for a bridge, the bridge in it.
@@ -118,7 +127,7 @@ func (l *Lab) startHolder(n *node) (*holder, error) {
 	}
 	cmd := exec.Command("nsenter", args...)
 	cmd.Env = l.environ(n, nil)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err

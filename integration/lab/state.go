@@ -24,6 +24,7 @@ type State struct {
 	Ready      bool      `json:"ready"`
 	StartedAt  time.Time `json:"started_at"`
 	Dir        string    `json:"dir,omitempty"`
+	Temporary  []string  `json:"temporary,omitempty"` // folders that go with the lab
 	Namespaces []string  `json:"namespaces"`
 	Holders    []Ident   `json:"holders"`
 	Processes  []Ident   `json:"processes"`
@@ -135,10 +136,17 @@ func (f *stateFile) markReady() error {
 	return f.write()
 }
 
-func (f *stateFile) setDir(dir string) {
+func (f *stateFile) setDirs(dir string, temporary []string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.s.Dir = dir
+	f.s.Dir, f.s.Temporary = dir, temporary
+	return f.write()
+}
+
+func (f *stateFile) temporary() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.s.Temporary
 }
 
 func (f *stateFile) remove() error {
@@ -219,7 +227,11 @@ func recoverOne(dir string, s State) error {
 			}
 		}
 	}
-	if err := errors.Join(deleteNamespaces(s.Namespaces), os.RemoveAll(runRoot(dir, s.Lab))); err != nil {
+	errs := []error{deleteNamespaces(s.Namespaces), os.RemoveAll(runRoot(dir, s.Lab))}
+	for _, dir := range s.Temporary {
+		errs = append(errs, os.RemoveAll(dir))
+	}
+	if err := errors.Join(errs...); err != nil {
 		return err
 	}
 	if err := os.Remove(filepath.Join(dir, s.Lab+".json")); err != nil && !errors.Is(err, os.ErrNotExist) {

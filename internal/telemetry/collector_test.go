@@ -28,7 +28,7 @@ func sample() Snapshot {
 			Address: "192.0.2.1", PeerAS: 65001, State: "established", Flaps: 2, Received: 10, Advertised: 1,
 			NHCReceived: 5, PNCBelieved: 4, Disregarded: map[string]uint64{"next-hop-mismatch": 1},
 		}},
-		Taps:    []Tap{{"eth0", "learner", 1000, 12, 1}},
+		Taps:    []Tap{{"eth0", "learner", 1000, 12, 1, 0}},
 		Tables:  []Table{{Name: "flows", State: "learned", Entries: 3, Capacity: 100, Version: 9}, {Name: "flows", State: "aged", Entries: 1, Capacity: 100, Version: 9}},
 		API:     API{Calls: map[string]uint64{"OK": 5, "NotFound": 1}, Panics: 0, StreamDropped: 2, Streams: 1},
 		Records: Records{Made: 10, Overwritten: 2, Dropped: 1},

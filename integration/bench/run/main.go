@@ -1,0 +1,55 @@
+// Command run runs the benchmarks and prints one JSON object a line. Arguments choose scenarios by name.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+
+	"pncd/integration/bench"
+)
+
+var scenarios = []bench.Scenario{
+	{Name: "resolve-1m", Run: bench.Resolve1M},
+	{Name: "cnp-build", Run: bench.CNPBuild},
+	{Name: "flowmap-learn", Run: bench.FlowmapLearn},
+	{Name: "translate-user", Run: bench.TranslateUser},
+	{Name: "tap-forwarding", Run: bench.TapForwarding},
+}
+
+func main() {
+	flag.Usage = func() {
+		fmt.Fprintln(os.Stderr, "usage: run [scenario ...]; all without a name:")
+		for _, s := range scenarios {
+			fmt.Fprintln(os.Stderr, "  "+s.Name)
+		}
+	}
+	flag.Parse()
+	for _, name := range flag.Args() {
+		if !slices.ContainsFunc(scenarios, func(s bench.Scenario) bool { return s.Name == name }) {
+			fmt.Fprintf(os.Stderr, "run: no scenario %q\n", name)
+			flag.Usage()
+			os.Exit(2)
+		}
+	}
+	failed := false
+	for _, s := range scenarios {
+		if flag.NArg() > 0 && !slices.Contains(flag.Args(), s.Name) {
+			continue
+		}
+		results, err := s.Run()
+		for _, r := range results {
+			if perr := bench.Print(os.Stdout, r); perr != nil {
+				err = perr
+			}
+		}
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "%s: %v\n", s.Name, err)
+			failed = true
+		}
+	}
+	if failed {
+		os.Exit(1)
+	}
+}
