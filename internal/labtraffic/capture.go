@@ -54,12 +54,20 @@ func ReadCapture(path string, swap bool) (*Capture, error) {
 		return nil, fmt.Errorf("read capture: %w", err)
 	}
 	defer func() { _ = f.Close() }()
-	r, err := openPcap(f)
+	c, err := readCapture(f, swap)
 	if err != nil {
 		return nil, fmt.Errorf("read capture %s: %w", path, err)
 	}
+	return c, nil
+}
+
+func readCapture(f io.Reader, swap bool) (*Capture, error) {
+	r, err := openPcap(f)
+	if err != nil {
+		return nil, err
+	}
 	if t := r.LinkType(); t != layers.LinkTypeEthernet {
-		return nil, fmt.Errorf("read capture %s: link type %v; only Ethernet is known", path, t)
+		return nil, fmt.Errorf("link type %v; only Ethernet is known", t)
 	}
 	c := &Capture{}
 	var start time.Time
@@ -69,7 +77,7 @@ func ReadCapture(path string, swap bool) (*Capture, error) {
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read capture %s: packet %d: %w", path, n, err)
+			return nil, fmt.Errorf("packet %d: %w", n, err)
 		}
 		var p captured
 		if err := roce.ParseEthernet(data, &p.packet); err != nil || p.packet.IsCNP() {
@@ -77,7 +85,7 @@ func ReadCapture(path string, swap bool) (*Capture, error) {
 			continue
 		}
 		if p.packet.Truncated {
-			return nil, fmt.Errorf("read capture %s: packet %d is cut to %d octets", path, n, len(data))
+			return nil, fmt.Errorf("packet %d is cut to %d octets", n, len(data))
 		}
 		if len(c.packets) == 0 {
 			c.Local, c.Peer, start = p.packet.Src, p.packet.Dst, ci.Timestamp
@@ -101,7 +109,7 @@ func ReadCapture(path string, swap bool) (*Capture, error) {
 		c.packets = append(c.packets, p)
 	}
 	if len(c.packets) == 0 {
-		return nil, fmt.Errorf("read capture %s: no RoCEv2 packet among %d", path, c.Skipped)
+		return nil, fmt.Errorf("no RoCEv2 packet among %d", c.Skipped)
 	}
 	return c, nil
 }
