@@ -30,16 +30,19 @@ const (
 func badSumFilter(v4 bool, port uint16) []bpf.Instruction {
 	f := &filter{v4: v4}
 	if v4 {
-		f.addresses(12, 4)
 		f.add(bpf.LoadMemShift{Off: 0})
 	} else {
-		f.addresses(netOffset+8, 16)
 		f.add(bpf.LoadConstant{Dst: bpf.RegX, Val: 0})
 	}
 	f.add(bpf.StoreScratch{Src: bpf.RegX, N: memBase})
-
-	f.load(2)
+	f.load(2) // first, for it is run on all UDP datagrams to the address
 	f.rejectUnless(bpf.JumpEqual, uint32(port))
+
+	if v4 {
+		f.addresses(12, 4)
+	} else {
+		f.addresses(netOffset+8, 16)
+	}
 	f.load(4)
 	f.add(bpf.StoreScratch{Src: bpf.RegA, N: memLength})
 	f.rejectUnless(bpf.JumpLessOrEqual, maxEarlySum)

@@ -142,3 +142,19 @@ func TestHeadersAreTakenOff(t *testing.T) {
 		}
 	}
 }
+
+// Whatever the kernel hands over by the raw socket, and whatever control messages come with it, is
+// read within its bounds.
+func FuzzRawDatagram(f *testing.F) {
+	p, udp := packetIPv4(rand.New(rand.NewPCG(1, 2)), 3, 1021, 16)
+	f.Add(p, []byte{}, true)
+	f.Add(p[udp:], []byte{20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 255, 0, 0, 0, 0, 0, 0, 0}, false)
+	f.Fuzz(func(t *testing.T, packet, control []byte, v4 bool) {
+		d := Datagram{Payload: packet, Length: len(packet), From: netip.AddrPortFrom(node4, 0)}
+		(&badSums{v4: v4}).strip(&d)
+		if !d.BadSum || len(d.Payload) != d.Length || d.Length > len(packet) {
+			t.Fatalf("%d octets give %d of %d", len(packet), len(d.Payload), d.Length)
+		}
+		d.control(control)
+	})
+}

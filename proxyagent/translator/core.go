@@ -66,7 +66,7 @@ func (c *core) decide(s *settings, dg *Datagram, now time.Time, d *decision) {
 	near := s.MinTTL == 0 || dg.TTL >= int(s.MinTTL)
 	if trusted && near && !dg.BadSum {
 		// Also of a notification that is refused below: its number is not missing.
-		d.rec.Translation.Gap = c.nodes.observe(dg.From.Addr(), dg.From.Port(), now)
+		d.rec.Translation.Gap = c.nodes.observe(dg.From, dg.To, now)
 	}
 	d.rec.Outcome = c.check(s, dg, trusted, near, now, d)
 }

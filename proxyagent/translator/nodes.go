@@ -12,13 +12,15 @@ import (
 // restart of the node.
 const restartStep = message.EventPortCount / 2
 
-// Node is what is known of one congestion node from its event numbers.
+// Node is what is known of one congestion node from its event numbers. A node counts for each address
+// of a proxy apart.
 type Node struct {
-	Addr     netip.Addr
-	Received uint64 // datagrams
-	Lost     uint64 // event numbers that were left out and did not come later
-	Late     uint64 // event numbers that came after a later one
-	Repeated uint64 // datagrams with the number of the one before
+	Addr     netip.Addr // of the congestion node
+	Proxy    netip.Addr // our address that it sends to
+	Received uint64     // datagrams
+	Lost     uint64     // event numbers that were left out and did not come later
+	Late     uint64     // event numbers that came after a later one
+	Repeated uint64     // datagrams with the number of the one before
 	Restarts uint64
 	LastSeen time.Time
 }
@@ -34,21 +36,25 @@ type nodeState struct {
 
 // nodes follows a bounded number of congestion nodes; one that made room for others starts anew.
 type nodes struct {
-	table *lru.Table[netip.Addr, nodeState]
+	table *lru.Table[nodeKey, nodeState]
 }
 
-func newNodes(limit int) *nodes { return &nodes{table: lru.New[netip.Addr, nodeState](limit)} }
+type nodeKey struct{ node, proxy netip.Addr }
 
-// observe takes a datagram from a node and returns how many event numbers were left out before it.
-func (n *nodes) observe(from netip.Addr, port uint16, now time.Time) uint32 {
-	s := n.table.Get(from)
+func newNodes(limit int) *nodes { return &nodes{table: lru.New[nodeKey, nodeState](limit)} }
+
+// observe takes a datagram from a node to our address and returns how many event numbers were left out
+// before it.
+func (n *nodes) observe(from netip.AddrPort, to netip.Addr, now time.Time) uint32 {
+	key := nodeKey{from.Addr(), to}
+	s := n.table.Get(key)
 	if s == nil {
-		s = n.table.Put(from)
-		s.Addr = from
+		s = n.table.Put(key)
+		s.Addr, s.Proxy = from.Addr(), to
 	}
 	s.Received++
 	s.LastSeen = now
-	number, ok := message.EventIndex(port)
+	number, ok := message.EventIndex(from.Port())
 	if !ok {
 		return 0 // no event number: just a port
 	}
@@ -100,7 +106,7 @@ func lowBits(n uint32) uint64 {
 // list gives the nodes, most recently heard first.
 func (n *nodes) list() []Node {
 	all := make([]Node, 0, n.table.Len())
-	n.table.All(func(_ netip.Addr, s *nodeState) bool {
+	n.table.All(func(_ nodeKey, s *nodeState) bool {
 		all = append(all, s.Node)
 		return true
 	})
