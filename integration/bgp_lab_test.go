@@ -84,7 +84,7 @@ func upBGP(t *testing.T, name string, v6 bool, nodes []bgpNode, links ...string)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	t.Cleanup(cancel)
-	l, err := lab.Up(ctx, topo, lab.Options{Unique: true, Dir: t.TempDir(), StateDir: t.TempDir()})
+	l, err := lab.Up(ctx, topo, lab.Options{Unique: true, Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}

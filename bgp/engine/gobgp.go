@@ -33,15 +33,15 @@ type GoBGP struct {
 	mu        sync.Mutex
 	started   bool
 	stopped   bool
-	peers     map[netip.Addr]*peer
+	peers     map[netip.Addr]*peerState
 	announced map[netip.Prefix]Announcement
 	queue     queue
 
 	conversionErrors, callbackPanics atomic.Uint64
 }
 
-// peer is what is remembered about a session that GoBGP doesn't tell.
-type peer struct {
+// peerState is what is remembered about a session that GoBGP doesn't tell.
+type peerState struct {
 	cfg        Peer
 	state      State
 	since      time.Time
@@ -64,7 +64,7 @@ func New(cfg Config) *GoBGP {
 	}
 	e := &GoBGP{
 		cfg:       cfg,
-		peers:     map[netip.Addr]*peer{},
+		peers:     map[netip.Addr]*peerState{},
 		announced: map[netip.Prefix]Announcement{},
 		queue:     newQueue(),
 	}

@@ -26,7 +26,7 @@ func (e *GoBGP) AddPeer(ctx context.Context, p Peer) error {
 		e.mu.Unlock()
 		return fmt.Errorf("%w: %s is passive", ErrNoListener, p.Address)
 	}
-	e.peers[p.Address] = &peer{cfg: p, state: StateIdle, since: time.Now()}
+	e.peers[p.Address] = &peerState{cfg: p, state: StateIdle, since: time.Now()}
 	err := e.secure(p)
 	e.mu.Unlock()
 
@@ -188,7 +188,7 @@ func fromAPIFamily(f *api.Family) Family {
 // Status reads the state of all peers, sorted by address.
 func (e *GoBGP) Status(ctx context.Context) ([]PeerStatus, error) {
 	var out []PeerStatus
-	err := e.srv.ListPeer(ctx, &api.ListPeerRequest{EnableAdvertised: true}, func(p *api.Peer) {
+	err := e.srv.ListPeer(ctx, &api.ListPeerRequest{}, func(p *api.Peer) {
 		addr, err := netip.ParseAddr(p.GetState().GetNeighborAddress())
 		if err != nil {
 			return
@@ -196,14 +196,16 @@ func (e *GoBGP) Status(ctx context.Context) ([]PeerStatus, error) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		if mine := e.peers[addr]; mine != nil {
-			out = append(out, mine.status(p))
+			st := mine.status(p)
+			st.Advertised = e.advertised(mine.cfg, st)
+			out = append(out, st)
 		}
 	})
 	slices.SortFunc(out, func(a, b PeerStatus) int { return a.Address.Compare(b.Address) })
 	return out, err
 }
 
-func (p *peer) status(from *api.Peer) PeerStatus {
+func (p *peerState) status(from *api.Peer) PeerStatus {
 	s := PeerStatus{
 		Address: p.cfg.Address, PeerAS: p.cfg.PeerAS, LocalAS: p.cfg.LocalAS,
 		State: p.state, Since: p.since, LastError: p.lastError, Flaps: p.flaps,
@@ -219,12 +221,21 @@ func (p *peer) status(from *api.Peer) PeerStatus {
 	s.LocalAddress, _ = netip.ParseAddr(from.GetTransport().GetLocalAddress())
 	s.HoldTime = time.Duration(from.GetTimers().GetState().GetNegotiatedHoldTime()) * time.Second
 	s.Families = negotiated(p.cfg.Families, from)
-	if p.cfg.Export {
-		for _, f := range from.GetAfiSafis() {
-			s.Advertised += f.GetState().GetAdvertised()
+	return s
+}
+
+// advertised counts the announcements that go to a peer. GoBGP's own number is filtered anew for each
+// question, and takes End-of-RIB for a path. It needs e.mu.
+func (e *GoBGP) advertised(p Peer, s PeerStatus) (n uint64) {
+	if !p.Export || s.State != StateEstablished {
+		return 0
+	}
+	for prefix, a := range e.announced {
+		if slices.Contains(s.Families, FamilyOf(prefix.Addr())) && a.NotTo != s.RouterID {
+			n++
 		}
 	}
-	return s
+	return n
 }
 
 // negotiated gives the families of ours that the peer offered too. A peer that offers none at all

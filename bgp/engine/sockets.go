@@ -33,12 +33,14 @@ func findListeners(port int, addrs []netip.Addr) (*listeners, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrListen, err)
 	}
-	ls := &listeners{}
+	var found []int // all of them before the first is duplicated: a duplicate listens too
 	for _, d := range dir {
-		fd, err := strconv.Atoi(d.Name())
-		if err != nil || !listensOn(fd, port, addrs) {
-			continue
+		if fd, err := strconv.Atoi(d.Name()); err == nil && listensOn(fd, port, addrs) {
+			found = append(found, fd)
 		}
+	}
+	ls := &listeners{}
+	for _, fd := range found {
 		if p, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PROTOCOL); err != nil || p != unix.IPPROTO_TCP {
 			ls.close()
 			return nil, fmt.Errorf("%w (protocol %d, %v): build with `godebug multipathtcp=0`", ErrMultipath, p, err)
