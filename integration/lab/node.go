@@ -66,14 +66,16 @@ while [ $# -ge 3 ]; do
   mount --bind "$src" "$dst"
   if [ "$opt" = ro ]; then mount -o remount,bind,ro "$dst"; fi
 done
+ns=$(readlink /proc/$$/ns/mnt)
+test -n "$ns" && test "$ns" != "$(readlink /proc/$PPID/ns/mnt)"
 echo ready
 set +e
 cat >/dev/null
-ns=$(readlink /proc/$$/ns/mnt)
 for round in 1 2 3; do
   for p in /proc/[0-9]*; do
     pid=${p#/proc/}
-    if [ "$pid" != $$ ] && [ "$(readlink "$p/ns/mnt" 2>/dev/null)" = "$ns" ]; then kill -9 "$pid" 2>/dev/null; fi
+    theirs=$(readlink "$p/ns/mnt" 2>/dev/null)
+    if [ -n "$theirs" ] && [ "$theirs" = "$ns" ] && [ "$pid" != $$ ]; then kill -9 "$pid" 2>/dev/null; fi
   done
 done
 `
@@ -138,6 +140,7 @@ func (l *Lab) startHolder(n *node) (*holder, error) {
 	}
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
+	cmd.WaitDelay = time.Second
 	if err := l.forks.start(cmd); err != nil {
 		return nil, fmt.Errorf("start the node's namespaces: %w", err)
 	}
@@ -157,24 +160,32 @@ func (l *Lab) startHolder(n *node) (*holder, error) {
 	return h, nil
 }
 
-// end kills everything in the node's mount namespace, then the holder.
+// end kills the holder, then everything else in the node's mount namespace. The holder goes first: its script
+// must not run while its own children are being killed.
 func (h *holder) end() error {
-	if h.mntns != "" {
-		killInMountNamespace(h.mntns, h.pid)
-	}
-	_ = h.stdin.Close()
 	_ = h.cmd.Process.Kill()
+	_ = h.stdin.Close()
 	_ = h.cmd.Wait() // killed: its status says nothing
-	return nil
+	return killInMountNamespace(h.mntns)
 }
 
-// killInMountNamespace ends the processes whose mount namespace is mntns, other than except. Only
-// programs that the lab started, and their children, are in it.
-func killInMountNamespace(mntns string, except int) {
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); {
-		left := inMountNamespace(mntns, except)
+// killInMountNamespace ends the processes whose mount namespace is mntns. Only programs that the lab started,
+// and their children, are in it.
+func killInMountNamespace(mntns string) error {
+	own, err := os.Readlink("/proc/self/ns/mnt")
+	if err != nil {
+		return fmt.Errorf("read the own mount namespace: %w", err)
+	}
+	if mntns == "" || mntns == own {
+		return nil // the node has none of its own yet
+	}
+	for deadline := time.Now().Add(5 * time.Second); ; {
+		left := inMountNamespace(mntns)
 		if len(left) == 0 {
-			return
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("processes %v of a node don't end", left)
 		}
 		for _, pid := range left {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
@@ -183,16 +194,11 @@ func killInMountNamespace(mntns string, except int) {
 	}
 }
 
-func inMountNamespace(mntns string, except int) []int {
+func inMountNamespace(mntns string) []int {
 	var pids []int
 	for _, pid := range allPIDs() {
-		if pid == except || pid == os.Getpid() {
-			continue
-		}
-		if ns, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", pid)); err == nil && ns == mntns {
-			if !isZombie(pid) {
-				pids = append(pids, pid)
-			}
+		if ns, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", pid)); err == nil && ns == mntns && !isZombie(pid) {
+			pids = append(pids, pid)
 		}
 	}
 	return pids

@@ -169,7 +169,11 @@ func (l *Lab) Exec(ctx context.Context, nodeName string, argv ...string) ([]byte
 	watch.Go(func() {
 		select {
 		case <-ctx.Done():
-			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+			select {
+			case <-ended: // its pid may be another process's by now
+			default:
+				_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+			}
 		case <-ended:
 		}
 	})

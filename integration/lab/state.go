@@ -221,7 +221,7 @@ func recoverOne(dir string, s State) error {
 		}
 	}
 	for _, h := range s.Holders {
-		for _, pid := range inMountNamespace(h.MntNS, -1) {
+		for _, pid := range inMountNamespace(h.MntNS) {
 			if inNamespaces(pid, s.Namespaces) {
 				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
