@@ -11,7 +11,7 @@ import (
 
 // Defaults.
 const (
-	DefaultCapacity   = 16384 // records; about 0.5 KiB each
+	DefaultCapacity   = 16384 // records; about 400 octets each
 	DefaultListLimit  = 1000  // records.proto, ListRecordsRequest
 	DefaultWatchQueue = 1024  // records that a slow watcher may lag behind
 )
@@ -61,6 +61,10 @@ func (r *Recorder) Offer(rec *Record) {
 		w.offer(rec)
 	}
 }
+
+// Made is the number of records made, dropped ones included. Where one stands for many it is less than
+// the sum of the outcomes.
+func (r *Recorder) Made() uint64 { return r.ring.head.Load() }
 
 // Dropped is the number of records that could not be kept.
 func (r *Recorder) Dropped() uint64 { return r.ring.dropped.Load() }

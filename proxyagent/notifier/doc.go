@@ -22,9 +22,9 @@
 //
 // One call of Handle is one event. It is counted as received when it comes in and under exactly one
 // outcome when it is decided, whatever becomes of its record: the outcomes of the congestion node add
-// up to the events received. An event may stand for several CE-marked packets (a detector that gates in the
-// kernel); those are not outcomes. They gather per flow in CE counts, from where sampling is reached, until the flow's next
-// notification, whose record shows them.
+// up to the events received. An event may stand for several CE-marked packets (a detector that gates
+// in the kernel); those are not outcomes. They gather per flow, from where sampling is reached, until
+// the flow's next notification, whose record shows them as its CE count.
 //
 // Sources: draft-xiao-fann-fast-cnp-with-proxy-05; RFC 791 and RFC 8200 for the outer header, RFC 768 for
 // UDP, RFC 2474 and RFC 4594 section 3.1 for CS6, RFC 5082 for TTL 255.
