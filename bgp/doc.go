@@ -21,6 +21,9 @@
 //     beside it. The Partial bit is set: NHC was attached to a route that somebody else originated
 //     (RFC 4271 section 5).
 //
+// To IBGP neighbours every announcement goes out as a reflector's would, `originate` ones with our own
+// ORIGINATOR_ID: GoBGP has no other way to let ORIGINATOR_ID pass.
+//
 // With the mechanism off (SetOriginating(false)) `inline` prefixes go on without our NHC, because a
 // neighbour may know the prefix from nobody else; `originate` and `path` are withdrawn.
 //

@@ -162,7 +162,9 @@ func (s *Speaker) removePeer(ctx context.Context, n NeighborConfig) error {
 		return err
 	}
 	// What the engine still has of this session must not be taken for the next one's.
-	s.deliver(s.rib.apply(s.clock(), s.eng.Take()))
+	events := s.eng.Take()
+	s.orig.notice(events)
+	s.deliver(s.rib.apply(s.clock(), events))
 	s.deliver(s.rib.removePeer(n.Address))
 	return nil
 }

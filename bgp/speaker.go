@@ -143,13 +143,29 @@ func (s *Speaker) handle(ctx context.Context, events []engine.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.deliver(s.rib.apply(s.clock(), events))
-	for _, ev := range events {
-		if ev.Kind == engine.EventState {
-			s.log.WithFields(logrus.Fields{"neighbor": ev.Peer, "state": ev.State}).Info("bgp: session state")
-		}
-	}
+	s.logStates(events)
 	if s.orig.notice(events) {
 		s.follow(ctx)
+	}
+}
+
+// logStates tells what an operator wants to see of sessions: that one is up, or down again.
+func (s *Speaker) logStates(events []engine.Event) {
+	for _, ev := range events {
+		if ev.Kind != engine.EventState {
+			continue
+		}
+		log := s.log.WithFields(logrus.Fields{"neighbor": ev.Peer.String(), "state": ev.State.String()})
+		switch {
+		case ev.State == engine.StateEstablished:
+			log.Info("bgp: session is up")
+		case ev.State == engine.StateIdle && ev.Keep:
+			log.Warn("bgp: session is down; the neighbour restarts, its routes stay as stale")
+		case ev.State == engine.StateIdle:
+			log.Warn("bgp: session is down")
+		default:
+			log.Debug("bgp: session state")
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"pncd/bgp"
+	"pncd/bgp/speakertest"
 	"pncd/pnc"
 )
 
@@ -359,4 +360,14 @@ func TestOnlyConfiguredPeersGetASession(t *testing.T) {
 		}
 		return strings.Contains(b.Log(), "new=BGP_FSM_OPENSENT") && strings.Contains(a.Log(), "Can't find configuration")
 	})
+}
+
+func TestATakenPortIsAnErrorThatSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	port := freePort(t)
+	start(t, node(port, 65000, atA, bgp.NeighborConfig{Address: addr(atB)}))
+	_, refused := speakertest.Launch(t, node(port, 65000, atA, bgp.NeighborConfig{Address: addr(atB)}), speakertest.Here)
+	if !strings.Contains(refused, "can't listen") || !strings.Contains(refused, "another BGP daemon") {
+		t.Errorf("refused with %q", refused)
+	}
 }

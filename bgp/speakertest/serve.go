@@ -9,6 +9,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"go.uber.org/goleak"
 
 	"pncd/bgp"
 	"pncd/pnc"
@@ -88,7 +90,7 @@ func serve(text string) error {
 		}
 		out.Encode(do(sp, sink, r, func() error {
 			cancel()
-			return <-ended
+			return errors.Join(<-ended, leaks())
 		}))
 		if r.Stop {
 			return nil
@@ -118,6 +120,11 @@ func do(sp *bgp.Speaker, sink *memory, r Request, stop func() error) Answer {
 	}
 	a.Routes, a.Disregarded = sink.read()
 	return a
+}
+
+// leaks finds goroutines that outlive the speaker. GoBGP's Serve never returns.
+func leaks() error {
+	return goleak.Find(goleak.IgnoreAnyFunction("github.com/osrg/gobgp/v3/pkg/server.(*BgpServer).Serve"))
 }
 
 // memory is a sink that remembers.
