@@ -59,6 +59,7 @@ func check(cfg *Config, root *yaml.Node) []Problem {
 }
 
 func (c *checker) general(cfg *Config) {
+	c.want(!cfg.Enabled || cfg.CongestionNode != nil || cfg.Proxy != nil, "enabled", "there is nothing to enable without a congestion_node or a proxy section")
 	_, err := logrus.ParseLevel(cfg.Log.Level)
 	c.want(err == nil, "log.level", "%q is none of panic, fatal, error, warning, info, debug, trace", cfg.Log.Level)
 	c.oneOf("log.format", cfg.Log.Format, "text", "json")
@@ -78,10 +79,12 @@ func (c *checker) apiListen(a *API) {
 		c.want(strings.HasPrefix(path, "/"), "api.listen", "%q: the path must be absolute, as in unix:///run/pncd/pncd.sock", a.Listen)
 		// sockaddr_un holds 108 octets with the terminating zero.
 		c.want(len(path) < 108, "api.listen", "a socket's path has at most 107 octets, this has %d", len(path))
+		c.want(a.TLS == TLS{}, "api.tls", "only for a TCP address; a unix socket is guarded by its mode and api.group")
 		return
 	}
 	_, _, err := net.SplitHostPort(a.Listen)
 	c.want(err == nil, "api.listen", "%q is neither unix:///path nor host:port", a.Listen)
+	c.want(a.Group == "", "api.group", "only for a unix socket")
 	c.want(a.TLS.Cert != "" && a.TLS.Key != "", "api.listen", "a TCP address needs api.tls.cert and api.tls.key")
 }
 
@@ -117,13 +120,14 @@ func (c *checker) static(list []Static) {
 	}
 }
 
-// unicast records a problem if an address is given that no node can have.
+// unicast records a problem if an address is given that no other node can reach by routing.
 func (c *checker) unicast(key string, a Addr) {
-	c.want(!a.IsValid() || IsUnicast(a.Addr), key, "%s is not a unicast address", a)
+	c.want(!a.IsValid() || isUnicast(a.Addr), key, "%s is not a unicast address", a)
+	c.want(!a.Is6() || !a.IsLinkLocalUnicast(), key, "%s is link-local; give an address that means something beyond one link", a)
 }
 
-// IsUnicast says whether an address may be a node's: not unspecified, multicast or broadcast.
-func IsUnicast(a netip.Addr) bool {
+// isUnicast says whether an address may be a node's: not unspecified, multicast or broadcast.
+func isUnicast(a netip.Addr) bool {
 	return a.IsValid() && !a.IsUnspecified() && !a.IsMulticast() && a != netip.AddrFrom4([4]byte{255, 255, 255, 255})
 }
 

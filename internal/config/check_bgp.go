@@ -44,10 +44,12 @@ func (c *checker) neighbor(at string, n *Neighbor, b *BGP) {
 	c.want(n.Password == "" || n.PasswordFile == "", at+".password_file", "give either password or password_file")
 	c.want(len(n.Password) <= maxMD5Key, at+".password", "a TCP MD5 key has at most %d octets", maxMD5Key)
 	c.want(n.TTLMin == 0 || n.MultihopTTL == 0, at+".ttl_min", "give either ttl_min or multihop_ttl")
-	c.want(n.HoldTime.Duration == 0 || n.HoldTime.Duration >= 3*time.Second && n.HoldTime.Duration <= 65535*time.Second, at+".hold_time", "%s is neither 0 nor between 3s and 65535s (RFC 4271 section 4.2)", n.HoldTime)
+	// RFC 4271 section 4.2 also has 0, no keepalives: the engine can't do without them.
+	held := n.HoldTime.Duration >= 3*time.Second && n.HoldTime.Duration <= 65535*time.Second
+	c.want(held, at+".hold_time", "%s is not between 3s and 65535s", n.HoldTime)
 	// Within a second each timer is rounded away by the engine, which counts whole seconds.
-	c.want(n.Keepalive.Duration >= time.Second || n.HoldTime.Duration == 0, at+".keepalive", "%s is less than 1s", n.Keepalive)
-	c.want(n.HoldTime.Duration == 0 || n.Keepalive.Duration < n.HoldTime.Duration, at+".keepalive", "must be less than hold_time")
+	c.want(n.Keepalive.Duration >= time.Second || !held, at+".keepalive", "%s is less than 1s", n.Keepalive)
+	c.want(n.Keepalive.Duration < n.HoldTime.Duration || !held, at+".keepalive", "must be less than hold_time")
 	c.span(at+".connect_retry", n.ConnectRetry, time.Second, 65535*time.Second)
 	for i, f := range n.Families {
 		c.oneOf(index(at+".families", i), f, "ipv4-unicast", "ipv6-unicast")

@@ -47,7 +47,7 @@ func shown(key, value string) string {
 	return value
 }
 
-// flatten maps the path of each scalar to its value. Elements of lists are named by what identifies
+// flatten maps the path of each scalar to its value. Sections in lists are named by what identifies
 // them, so that an inserted neighbour does not look like a change of all that follow.
 func flatten(c *Config) (map[string]string, error) {
 	b, err := yaml.Marshal(c)
@@ -76,9 +76,7 @@ func walk(n *yaml.Node, at string, out map[string]string) {
 			walk(n.Content[i+1], key, out)
 		}
 	case yaml.SequenceNode:
-		for i, e := range n.Content {
-			walk(e, fmt.Sprintf("%s[%s]", at, identity(e, i)), out)
-		}
+		walkList(n, at, out)
 	default:
 		if n.Tag == "!!null" {
 			return // a section that is left out
@@ -87,11 +85,29 @@ func walk(n *yaml.Node, at string, out map[string]string) {
 	}
 }
 
-// identity is what names an element of a list: its address or prefix, the value itself, else its place.
-func identity(n *yaml.Node, i int) string {
-	if n.Kind == yaml.ScalarNode {
-		return n.Value
+// walkList gives a list of plain values as one, for their order may mean something, and each section of
+// another list under its name.
+func walkList(n *yaml.Node, at string, out map[string]string) {
+	var plain []string
+	seen := map[string]int{}
+	for i, e := range n.Content {
+		if e.Kind == yaml.ScalarNode {
+			plain = append(plain, e.Value)
+			continue
+		}
+		name := identity(e, i)
+		if seen[name]++; seen[name] > 1 { // static routes to several proxies have one prefix
+			name += fmt.Sprintf("#%d", seen[name])
+		}
+		walk(e, at+"["+name+"]", out)
 	}
+	if len(plain) > 0 {
+		out[at] = "[" + strings.Join(plain, ", ") + "]"
+	}
+}
+
+// identity is what names a section in a list: its address or prefix, else its place.
+func identity(n *yaml.Node, i int) string {
 	for _, key := range []string{"address", "prefix"} {
 		if v := mapValue(n, key); v != nil {
 			return v.Value

@@ -34,6 +34,17 @@ func TestDiffNamesWhatChangedAndHidesSecrets(t *testing.T) {
 			t.Errorf("%q is missing", want)
 		}
 	}
+	const statics = "static: [{prefix: 10.0.0.0/8, proxy: 192.0.2.1}, {prefix: 10.0.0.0/8, proxy: 192.0.2.2}]\n"
+	for _, tc := range []struct{ before, after, want string }{
+		{"resolve: {preference: [static, bgp, isis, ospf]}\n", "resolve: {preference: [bgp, static, isis, ospf]}\n",
+			"resolve.preference: [static, bgp, isis, ospf] -> [bgp, static, isis, ospf]"},
+		{statics, strings.Replace(statics, "192.0.2.1", "192.0.2.3", 1), "static[10.0.0.0/8].proxy: 192.0.2.1 -> 192.0.2.3"},
+		{statics, strings.Replace(statics, "192.0.2.2", "192.0.2.3", 1), "static[10.0.0.0/8#2].proxy: 192.0.2.2 -> 192.0.2.3"},
+	} {
+		if got, err := Diff(parse(tc.before), parse(tc.after)); err != nil || !slices.Equal(got, []string{tc.want}) {
+			t.Errorf("got %q, %v; want %q", got, err, tc.want)
+		}
+	}
 	if strings.Contains(strings.Join(got, "\n"), "hunter2") {
 		t.Error("a secret shows")
 	}
