@@ -299,3 +299,19 @@ func BenchmarkRecord(b *testing.B) {
 		r.Record(rec)
 	}
 }
+
+func TestMadeCountsRecordsAndNotOutcomes(t *testing.T) {
+	r, err := NewRecorder(Config{Capacity: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec := Record{Outcome: pncv1.Outcome_OUTCOME_PROXY_RECEIVE_OVERFLOW}
+	r.Count(rec.Outcome, 100)
+	r.Offer(&rec) // one record stands for the hundred
+	for range 3 {
+		r.Record(&Record{Outcome: pncv1.Outcome_OUTCOME_SENT})
+	}
+	if r.Made() != 4 || r.Overwritten() != 2 {
+		t.Errorf("made %d, overwritten %d; want 4, 2", r.Made(), r.Overwritten())
+	}
+}
