@@ -14,11 +14,14 @@ import (
 // ErrorDomain is the domain of the google.rpc.ErrorInfo in this server's errors.
 const ErrorDomain = "pncd"
 
-// The reasons of FAILED_PRECONDITION, NOT_FOUND and RESOURCE_EXHAUSTED, in google.rpc.ErrorInfo.
+// The reasons of FAILED_PRECONDITION, NOT_FOUND, RESOURCE_EXHAUSTED and UNAVAILABLE, in
+// google.rpc.ErrorInfo. Backends use these and no others.
 const (
 	ReasonDisabled      = "DISABLED"       // the mechanism is switched off
 	ReasonNotConfigured = "NOT_CONFIGURED" // the part that is asked is not configured
 	ReasonConfigured    = "CONFIGURED"     // the object belongs to the configuration
+	ReasonCannotEnable  = "CANNOT_ENABLE"  // something that the mechanism needs can't be opened
+	ReasonNotRunning    = "NOT_RUNNING"    // the part that is needed has not started, or has ended
 	ReasonNotFound      = "NOT_FOUND"      // there is no such object
 	ReasonTooMany       = "TOO_MANY"       // a limit of the server is reached
 	ReasonStopping      = "STOPPING"       // the daemon is stopping
@@ -75,8 +78,9 @@ func Precondition(reason, format string, args ...any) error {
 	return &Error{Code: codes.FailedPrecondition, Reason: reason, Msg: fmt.Sprintf(format, args...)}
 }
 
-// errStopping is what a stream ends with when the server stops.
-func errStopping() error {
+// Stopping is UNAVAILABLE: what a stream ends with when the server stops, and what a call gets that
+// would begin something then.
+func Stopping() error {
 	return &Error{Code: codes.Unavailable, Reason: ReasonStopping, Msg: "pncd is stopping"}
 }
 

@@ -63,7 +63,7 @@ func (s *Server) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerIn
 	start := s.opts.Now()
 	s.stats.streams.Add(1)
 	ctx, cancel := context.WithCancelCause(ss.Context())
-	detach := context.AfterFunc(s.life, func() { cancel(errStopping()) })
+	detach := context.AfterFunc(s.life, func() { cancel(Stopping()) })
 	defer func() {
 		detach()
 		cancel(nil)

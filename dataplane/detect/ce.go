@@ -28,6 +28,7 @@ type Stats struct {
 	Ignored   uint64 // CE-marked ACKs, CNPs, and packets of transports that can't be notified
 	Malformed uint64 // CE-marked packets to port 4791 that are no sound RoCEv2
 	Drops     uint64 // CE-marked packets lost because the ring was full
+	Freezes   uint64 // how often the ring was full
 	Downs     uint64 // how often the link went down
 }
 
@@ -90,7 +91,8 @@ func (c *CE) observe(p *roce.Packet, f *tap.Frame) (Event, bool) {
 func (c *CE) Stats() Stats {
 	r := c.ring.Stats()
 	return Stats{
-		Events: c.events.Load(), Ignored: c.ignored.Load(), Malformed: c.malformed.Load(), Drops: r.Drops, Downs: r.Downs,
+		Events: c.events.Load(), Ignored: c.ignored.Load(), Malformed: c.malformed.Load(),
+		Drops: r.Drops, Freezes: r.Freezes, Downs: r.Downs,
 	}
 }
 

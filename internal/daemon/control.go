@@ -16,11 +16,14 @@ import (
 func (d *Daemon) Enable(context.Context) (bool, error) {
 	d.control.Lock()
 	defer d.control.Unlock()
+	if d.stopping {
+		return false, api.Stopping()
+	}
 	if d.enabled.Load() {
 		return true, nil
 	}
 	if err := d.enable(); err != nil {
-		return false, api.Precondition("CANNOT_ENABLE", "the mechanism can't be enabled: %v", err)
+		return false, api.Precondition(api.ReasonCannotEnable, "the mechanism can't be enabled: %v", err)
 	}
 	return false, nil
 }
@@ -83,20 +86,15 @@ var needRestart = []string{
 	"congestion_node.pace.flows:", "proxy.pace.qps:",
 }
 
-// Reload implements api.Node.
+// Reload implements api.Node. An error is logged too: a signal has nobody else to tell.
 func (d *Daemon) Reload(context.Context) ([]string, error) {
 	d.control.Lock()
 	defer d.control.Unlock()
-	next, err := config.Load(d.path)
-	if err != nil {
-		return nil, api.Invalid("configuration", "%v", err)
+	if d.stopping {
+		return nil, api.Stopping()
 	}
-	old := d.config.Load()
-	changes, err := config.Diff(old, next)
+	changes, err := d.reloadFile()
 	if err != nil {
-		return nil, err
-	}
-	if err := d.reload(old, next, changes); err != nil {
 		d.log.WithError(err).Error("the changed configuration is refused; the running one stays")
 		return nil, api.Invalid("configuration", "%v", err)
 	}
@@ -104,6 +102,19 @@ func (d *Daemon) Reload(context.Context) ([]string, error) {
 		d.log.WithField("change", c).Info("configuration")
 	}
 	return changes, nil
+}
+
+func (d *Daemon) reloadFile() ([]string, error) {
+	next, err := config.Load(d.path)
+	if err != nil {
+		return nil, err
+	}
+	old := d.config.Load()
+	changes, err := config.Diff(old, next)
+	if err != nil {
+		return nil, err
+	}
+	return changes, d.reload(old, next, changes)
 }
 
 // reload applies next. Whatever can fail comes first: checks, opening what is new, the sessions. An
@@ -120,6 +131,9 @@ func (d *Daemon) reload(old, next *config.Config, changes []string) error {
 	if old.Enabled != next.Enabled {
 		enable = next.Enabled
 	}
+	if next.CongestionNode == nil && next.Proxy == nil {
+		enable = false // switched on by hand, and no role is left to switch
+	}
 	var specs []unitSpec
 	if enable {
 		specs = d.specs(next, p)
@@ -132,7 +146,7 @@ func (d *Daemon) reload(old, next *config.Config, changes []string) error {
 		units.abort()
 		return err
 	}
-	d.parts.Store(p)
+	d.parts.Swap(p).replaced(p)
 	if err := p.apply(next); err != nil { // partsFor has checked it
 		d.log.WithError(err).Error("applying settings failed")
 	}
@@ -220,14 +234,16 @@ func bgpError(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, bgp.ErrDisabled):
-		return api.Precondition("MECHANISM_DISABLED", "%v", err)
+		return api.Precondition(api.ReasonDisabled, "%v", err)
 	case errors.Is(err, bgp.ErrNotRunning):
-		return api.Precondition("BGP_NOT_RUNNING", "%v", err)
+		return api.Precondition(api.ReasonNotRunning, "%v", err)
 	case errors.Is(err, bgp.ErrConfigured):
-		return api.Precondition("CONFIGURED", "%v", err)
+		return api.Precondition(api.ReasonConfigured, "%v", err)
 	case errors.Is(err, bgp.ErrNotAdvertised):
 		return api.NotFound("%v", err)
-	default:
+	case errors.Is(err, bgp.ErrConfig):
 		return api.Invalid("prefix", "%v", err)
+	default:
+		return err // not the request's fault
 	}
 }

@@ -14,6 +14,9 @@ type count struct {
 	label            [2]string // name and value; empty without
 }
 
+// ringFamilies are the counts of a ring that the exporter has families of its own for.
+var ringFamilies = map[string]bool{"packets": true, "drops": true, "freezes": true, "link-downs": true}
+
 // Counters implements api.Node: the outcomes and everything else that is counted.
 func (d *Daemon) Counters() []*pncv1.Counter {
 	var out []*pncv1.Counter
@@ -48,6 +51,11 @@ func (d *Daemon) counts() []count {
 			count{r.Role, "drops", "Packets lost because the ring was full.", r.Drops, label},
 			count{r.Role, "freezes", "Times that the ring was full.", r.Freezes, label},
 			count{r.Role, "link-downs", "Times that the interface went down.", r.Downs, label})
+		if r.Role == roleDetector {
+			out = append(out,
+				count{r.Role, "ignored", "CE-marked packets that don't count as congestion: ACKs, CNPs, transports that can't be notified.", r.Ignored, label},
+				count{r.Role, "malformed", "CE-marked packets to UDP port 4791 that are not sound RoCEv2.", r.Malformed, label})
+		}
 	}
 	out = append(out, count{part: "learner", name: "not-rocev2", value: d.notRoCEv2.Load(), help: "Packets to UDP port 4791 that are not RoCEv2."})
 	if p := d.parts.Load(); p.flows != nil {

@@ -45,8 +45,9 @@ type Daemon struct {
 	parts     atomic.Pointer[parts]
 	enabled   atomic.Bool
 
-	control sync.Mutex // held while the configuration or the switch changes
-	units   *unitSet
+	control  sync.Mutex // held while the configuration or the switch changes
+	stopping bool       // the switch stays off from now on
+	units    *unitSet
 }
 
 // New makes a daemon from a configuration; nothing is opened yet.
@@ -135,6 +136,7 @@ func (d *Daemon) Run(ctx context.Context, reload <-chan os.Signal) error {
 
 // serve is Run once the services run.
 func (d *Daemon) serve(ctx context.Context, services *services, reload <-chan os.Signal) error {
+	defer d.stopMechanism() // from here on: the API answers already, and can enable
 	if d.speaker != nil {
 		select {
 		case <-d.speaker.Ready():
@@ -154,7 +156,6 @@ func (d *Daemon) serve(ctx context.Context, services *services, reload <-chan os
 	}
 	notifySystemd(d.log, "READY=1")
 	d.log.WithFields(logrus.Fields{"node": d.node, "boot": d.boot, "enabled": d.Enabled()}).Info("running")
-	defer d.stopMechanism()
 	for {
 		select {
 		case <-ctx.Done():
@@ -164,17 +165,19 @@ func (d *Daemon) serve(ctx context.Context, services *services, reload <-chan os
 			return err
 		case <-reload:
 			notifySystemd(d.log, reloading())
-			// The error is logged where it happens; the running configuration stays.
-			_, _ = d.Reload(ctx)
+			_, _ = d.Reload(ctx) // which logs its error; the running configuration stays
 			notifySystemd(d.log, "READY=1")
 		}
 	}
 }
 
-// stopMechanism withdraws first and closes then; the services stop after it.
+// stopMechanism withdraws first and closes then, for good; the services stop after it.
 func (d *Daemon) stopMechanism() {
-	if _, err := d.Disable(context.Background()); err != nil {
-		d.log.WithError(err).Error("stopping the mechanism failed")
+	d.control.Lock()
+	defer d.control.Unlock()
+	d.stopping = true
+	if d.enabled.Load() {
+		d.disable()
 	}
 }
 

@@ -22,9 +22,12 @@ func openDetector(iface string, n *notifier.Notifier, now func() time.Time, book
 		return nil, err
 	}
 	d := &detector{ce: ce, now: now, handle: func(ev *notifier.Event, now time.Time) { n.Handle(ev, now) }}
-	d.closing = book.opened(iface, "detector", func() ringStats {
+	d.closing = book.opened(iface, roleDetector, func() ringStats {
 		s := ce.Stats()
-		return ringStats{Packets: s.Events + s.Ignored + s.Malformed, Drops: s.Drops, Downs: s.Downs}
+		return ringStats{
+			Packets: s.Events + s.Ignored + s.Malformed, Drops: s.Drops, Freezes: s.Freezes, Downs: s.Downs,
+			Ignored: s.Ignored, Malformed: s.Malformed,
+		}
 	})
 	return d, nil
 }

@@ -21,7 +21,11 @@ func (b flowsBackend) flows() (*flowmap.Map, error) {
 	if flows := b.d.parts.Load().flows; flows != nil {
 		return flows, nil
 	}
-	return nil, api.Precondition("NO_PROXY", "this node is not a proxy: the configuration has no proxy section")
+	return nil, errNoProxy()
+}
+
+func errNoProxy() error {
+	return api.Precondition(api.ReasonNotConfigured, "this node is not a proxy: the configuration has no proxy section")
 }
 
 // RangeFlows implements api.Flows.
@@ -58,20 +62,25 @@ func (b flowsBackend) GetFlow(_ context.Context, sender, receiver netip.Addr, de
 
 // WatchFlows implements api.Flows.
 func (b flowsBackend) WatchFlows(buffer int) (api.Stream[*pncv1.Flow], error) {
-	flows, err := b.flows()
-	if err != nil {
-		return nil, err
+	p := b.d.parts.Load()
+	if p.flows == nil {
+		return nil, errNoProxy()
 	}
-	return &flowStream{flows.Watch(buffer)}, nil
+	return &flowStream{p.flows.Watch(buffer), p.noFlows}, nil
 }
 
-type flowStream struct{ watch *flowmap.Watch }
+type flowStream struct {
+	watch *flowmap.Watch
+	gone  <-chan struct{} // closed when the map is no longer in use
+}
 
 // Next implements api.Stream.
 func (s *flowStream) Next(ctx context.Context) (*pncv1.Flow, uint64, error) {
 	select {
 	case <-ctx.Done():
 		return nil, 0, ctx.Err()
+	case <-s.gone:
+		return nil, 0, io.EOF
 	case c, ok := <-s.watch.C():
 		if !ok {
 			return nil, 0, io.EOF

@@ -50,7 +50,7 @@ func (l *learner) openTap(iface string, ringMiB int, book *ringBook) (runner, er
 	if err != nil {
 		return nil, err
 	}
-	closing := book.opened(iface, "learner", func() ringStats {
+	closing := book.opened(iface, roleLearner, func() ringStats {
 		s := ring.Stats()
 		return ringStats{Packets: s.Packets, Drops: s.Drops, Freezes: s.Freezes, Downs: s.Downs}
 	})

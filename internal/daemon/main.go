@@ -36,7 +36,8 @@ func notifySystemd(log logrus.FieldLogger, state string) {
 	}
 }
 
-// reloading is the message of Type=notify-reload, which needs the time of CLOCK_MONOTONIC.
+// reloading says that a reload began, which READY=1 ends; a unit of Type=notify-reload needs the time of
+// CLOCK_MONOTONIC with it.
 func reloading() string {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {

@@ -93,7 +93,7 @@ func (a advertiser) Advertise(_ context.Context, req api.Advertise) (*pncv1.Adve
 // Withdraw implements api.Advertiser.
 func (a advertiser) Withdraw(_ context.Context, prefix netip.Prefix) error {
 	if a.d.speaker == nil {
-		return api.Precondition("BGP_NOT_CONFIGURED", "the configuration has no bgp section")
+		return api.Precondition(api.ReasonNotConfigured, "the configuration has no bgp section")
 	}
 	return bgpError(a.d.speaker.Withdraw(prefix))
 }
@@ -113,10 +113,10 @@ func (a advertiser) Advertisements() []*pncv1.Advertisement {
 
 func (a advertiser) check() error {
 	if a.d.speaker == nil {
-		return api.Precondition("BGP_NOT_CONFIGURED", "the configuration has no bgp section")
+		return api.Precondition(api.ReasonNotConfigured, "the configuration has no bgp section")
 	}
 	if !a.d.Enabled() {
-		return api.Precondition("MECHANISM_DISABLED", "the mechanism is disabled; 'pncctl enable' switches it on")
+		return api.Precondition(api.ReasonDisabled, "the mechanism is disabled")
 	}
 	return nil
 }

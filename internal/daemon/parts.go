@@ -18,6 +18,21 @@ type parts struct {
 	translator *translator.Translator
 	flows      *flowmap.Map
 	learner    *learner
+	noFlows    chan struct{} // closed when flows is no longer in use
+}
+
+// replaced ends the parts that next does not have: they decide nothing any more, and those who follow
+// the Source-QP map hear that it is gone.
+func (p *parts) replaced(next *parts) {
+	if p.notifier != nil && next.notifier != p.notifier {
+		p.notifier.SetEnabled(false)
+	}
+	if p.translator != nil && next.translator != p.translator {
+		p.translator.SetEnabled(false)
+	}
+	if p.flows != nil && next.flows != p.flows {
+		close(p.noFlows)
+	}
 }
 
 // setEnabled switches both ends.
@@ -56,8 +71,9 @@ func (d *Daemon) partsFor(c *config.Config) (*parts, error) {
 		if err := mapSettings(p).Validate(); err != nil {
 			return nil, err
 		}
-		if next.flows, next.learner, next.translator = old.flows, old.learner, old.translator; next.flows == nil {
-			next.flows = flowmap.New(mapSettings(p))
+		next.flows, next.learner, next.translator, next.noFlows = old.flows, old.learner, old.translator, old.noFlows
+		if next.flows == nil {
+			next.flows, next.noFlows = flowmap.New(mapSettings(p)), make(chan struct{})
 			next.learner = newLearner(next.flows, &d.notRoCEv2)
 			var err error
 			next.translator, err = translator.New(translatorSettings(p), translator.Deps{

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"maps"
 	"sort"
 	"sync"
 )
@@ -8,12 +9,20 @@ import (
 // ringStats are the counts of one packet ring, over every time that it was opened.
 type ringStats struct {
 	Interface string
-	Role      string // learner or detector
+	Role      string // roleLearner or roleDetector
 	Packets   uint64
 	Drops     uint64
 	Freezes   uint64
 	Downs     uint64
+	Ignored   uint64 // of Packets; detectors only
+	Malformed uint64 // of Packets; detectors only
 }
+
+// What a ring is for, as the parts are named in counters.
+const (
+	roleLearner  = "learner"
+	roleDetector = "detector"
+)
 
 // add sums the counts of two.
 func (s ringStats) add(o ringStats) ringStats {
@@ -21,33 +30,41 @@ func (s ringStats) add(o ringStats) ringStats {
 	s.Drops += o.Drops
 	s.Freezes += o.Freezes
 	s.Downs += o.Downs
+	s.Ignored += o.Ignored
+	s.Malformed += o.Malformed
 	return s
 }
 
 // ringBook keeps the counts of rings, so that they never step back when a ring is opened again.
 type ringBook struct {
 	mu    sync.Mutex
-	past  map[string]ringStats // of closed rings, by role and interface
-	live  map[string]func() ringStats
-	named map[string]ringStats // interface and role, without counts
+	past  map[string]ringStats   // of closed rings, by role and interface
+	live  map[*liveRing]struct{} // while one replaces another, both are there
+	named map[string]ringStats   // interface and role, without counts
+}
+
+// liveRing is one open ring.
+type liveRing struct {
+	key  string
+	read func() ringStats
 }
 
 func newRingBook() *ringBook {
-	return &ringBook{past: map[string]ringStats{}, live: map[string]func() ringStats{}, named: map[string]ringStats{}}
+	return &ringBook{past: map[string]ringStats{}, live: map[*liveRing]struct{}{}, named: map[string]ringStats{}}
 }
 
 // opened books a ring; the function returned books that it is about to be closed.
 func (b *ringBook) opened(iface, role string, read func() ringStats) (closing func()) {
-	key := role + ":" + iface
+	r := &liveRing{role + ":" + iface, read}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.named[key] = ringStats{Interface: iface, Role: role}
-	b.live[key] = read
+	b.named[r.key] = ringStats{Interface: iface, Role: role}
+	b.live[r] = struct{}{}
 	return func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.past[key] = b.past[key].add(read())
-		delete(b.live, key)
+		b.past[r.key] = b.past[r.key].add(read())
+		delete(b.live, r)
 	}
 }
 
@@ -55,13 +72,13 @@ func (b *ringBook) opened(iface, role string, read func() ringStats) (closing fu
 func (b *ringBook) list() []ringStats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	now := maps.Clone(b.past)
+	for r := range b.live {
+		now[r.key] = now[r.key].add(r.read())
+	}
 	out := make([]ringStats, 0, len(b.named))
 	for key, s := range b.named {
-		s = s.add(b.past[key])
-		if read := b.live[key]; read != nil {
-			s = s.add(read())
-		}
-		out = append(out, s)
+		out = append(out, s.add(now[key]))
 	}
 	sort.Slice(out, func(i, j int) bool {
 		if out[i].Role != out[j].Role {

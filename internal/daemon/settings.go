@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"errors"
 	"net/netip"
 	"os"
 	"strings"
@@ -14,6 +15,26 @@ import (
 )
 
 // The functions here say what a configuration means to each part.
+
+// Check holds a configuration to the rules of the parts, beyond those that package config knows: it
+// reads the files that it names, opens nothing and asks the kernel for nothing.
+func Check(c *config.Config) error {
+	var errs []error
+	if c.BGP != nil {
+		settings, err := bgpSettings(c)
+		if err == nil {
+			err = settings.Validate()
+		}
+		errs = append(errs, err)
+	}
+	if c.CongestionNode != nil {
+		errs = append(errs, notifierSettings(c.CongestionNode).Validate())
+	}
+	if c.Proxy != nil {
+		errs = append(errs, translatorSettings(c.Proxy).Validate(), mapSettings(c.Proxy).Validate())
+	}
+	return errors.Join(errs...)
+}
 
 var sourceByName = map[string]pnc.Source{
 	"static": pnc.SourceStatic, "bgp": pnc.SourceBGP, "isis": pnc.SourceISIS, "ospf": pnc.SourceOSPF,

@@ -15,7 +15,7 @@ func (x exported) Snapshot() telemetry.Snapshot {
 	out := telemetry.Snapshot{
 		Version: version.Get().String(), Node: d.node, StartedAt: d.started, Enabled: d.Enabled(), Ready: ready,
 		Tables: d.tables(), Neighbors: d.exportedNeighbors(),
-		Records: telemetry.Records{Overwritten: d.recorder.Overwritten(), Dropped: d.recorder.Dropped()},
+		Records: telemetry.Records{Made: d.recorder.Made(), Overwritten: d.recorder.Overwritten(), Dropped: d.recorder.Dropped()},
 	}
 	for _, p := range d.partList() {
 		out.Parts = append(out.Parts, telemetry.Part{Name: p.GetName(), State: partStateName(p.GetState())})
@@ -23,7 +23,6 @@ func (x exported) Snapshot() telemetry.Snapshot {
 	for _, c := range d.recorder.Snapshot() {
 		if c.Outcome != 0 {
 			out.Outcomes = append(out.Outcomes, telemetry.Outcome{Part: c.Part.String(), Outcome: c.Name, Value: c.Value})
-			out.Records.Made += c.Value
 		}
 	}
 	for _, r := range d.rings.list() {
@@ -32,7 +31,7 @@ func (x exported) Snapshot() telemetry.Snapshot {
 	a := d.api.Stats()
 	out.API = telemetry.API{Calls: a.Calls, Panics: a.Panics, StreamDropped: a.StreamDropped, Streams: a.Streams}
 	for _, c := range d.counts() {
-		if c.part == "records" || c.part == "api" || c.label[0] == "interface" {
+		if c.part == "records" || c.part == "api" || ringFamilies[c.name] && c.label[0] == "interface" {
 			continue // families of their own above
 		}
 		t := telemetry.Counter{Part: c.part, Name: c.name, Help: c.help, Value: c.value}
