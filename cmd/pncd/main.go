@@ -41,6 +41,9 @@ func run(args []string) int {
 				return err
 			}
 			cfg, err := config.Load(path)
+			if err == nil {
+				err = daemon.Check(cfg)
+			}
 			if err != nil {
 				return err
 			}
