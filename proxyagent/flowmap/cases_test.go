@@ -56,17 +56,17 @@ func connKey(c *simConn, from uint8) Key {
 	return Key{Sender: simAddr[from], Receiver: simAddr[1-from], DestQP: c.qp[1-from]}
 }
 
-// seedsFor is how many seeds a case runs with: 20 at least; PNCD_SEEDS sets more. Under the race detector
-// the largest cases run with fewer, and the plain run has all.
+// seedsFor is how many seeds a case runs with: 20; PNCD_SEEDS sets another number. Under the race detector,
+// which has nothing to find in a simulation that no goroutine shares, a few show that all of it runs.
 func seedsFor(large bool) int {
 	if v, err := strconv.Atoi(os.Getenv("PNCD_SEEDS")); err == nil && v > 0 {
 		return v
 	}
 	switch {
 	case raceEnabled && large:
-		return 2
+		return 1
 	case raceEnabled:
-		return 20
+		return 2
 	}
 	return 20
 }
@@ -109,12 +109,12 @@ func tableCases() []simCase {
 		{name: "random start, 64", cfg: simConfig{n: 64, messages: 40, mixed: true, ports: portConstant}, want: 99.6, complete: 100},
 		{name: "random start, 64, 60 % loss, READs, retransmissions, reordering", cfg: noisy, want: 99, complete: 100},
 		{name: "random start, 1,024, 30 % loss", cfg: simConfig{n: 1024, messages: 60, tapLoss: 0.3, ports: portConstant}, want: 98, complete: -1, large: true},
-		{name: "start 0, mixed sizes, 64", cfg: simConfig{n: 64, messages: 400, start: startZero, mixed: true, ports: portConstant}, want: 0, complete: 90},
-		{name: "start 0, mixed sizes, 64, 60 % loss", cfg: simConfig{n: 64, messages: 400, start: startZero, mixed: true, tapLoss: 0.6, ports: portConstant}, want: 0, complete: 38},
+		{name: "start 0, mixed sizes, 64", cfg: simConfig{n: 64, messages: 200, start: startZero, mixed: true, ports: portConstant}, want: 0, complete: 90},
+		{name: "start 0, mixed sizes, 64, 60 % loss", cfg: simConfig{n: 64, messages: 200, start: startZero, mixed: true, tapLoss: 0.6, ports: portConstant}, want: 0, complete: 38},
 		{name: "lockstep from 0, 64, formula ports, 60 % loss", cfg: simConfig{n: 64, messages: 120, start: startZero, lockstep: true, tapLoss: 0.6, ports: portFormula}, want: 99, complete: 99},
 		{name: "lockstep from 0, 4,096, formula ports, 30 % loss", cfg: simConfig{n: 4096, messages: 25, start: startZero, lockstep: true, tapLoss: 0.3, ports: portFormula}, want: 100, complete: -1, large: true},
-		{name: "lockstep, ports constant", cfg: simConfig{n: 64, messages: 200, start: startZero, lockstep: true, ports: portConstant}, want: 0, complete: 0},
-		{name: "lockstep, ports unequal", cfg: simConfig{n: 64, messages: 200, start: startZero, lockstep: true, ports: portUnequal}, want: 0, complete: 0},
+		{name: "lockstep, ports constant", cfg: simConfig{n: 64, messages: 120, start: startZero, lockstep: true, ports: portConstant}, want: 0, complete: 0},
+		{name: "lockstep, ports unequal", cfg: simConfig{n: 64, messages: 120, start: startZero, lockstep: true, ports: portUnequal}, want: 0, complete: 0},
 		{name: "half hidden, 12, 60 % loss", cfg: simConfig{n: 12, messages: 120, tapLoss: 0.6, hidden: true, ports: portConstant}, want: 51, complete: 51},
 		{name: "random start, QPs reused, one constant port", cfg: simConfig{n: 64, messages: 200, mixed: true, reuse: 3, ports: portConstant}, want: 99.6, complete: 100},
 	}

@@ -14,14 +14,14 @@ func TestSimulationNeverWrong(t *testing.T) {
 		for _, ports := range []portMode{portUnequal, portConstant} {
 			for _, burst := range []bool{false, true} {
 				cases = append(cases, simCase{name: fmt.Sprintf("lockstep %d, ports %v, burst=%v, 60 %% loss", n, ports, burst),
-					cfg: simConfig{n: n, messages: 400, start: startZero, lockstep: true, burst: burst, ports: ports, tapLoss: 0.6}})
+					cfg: simConfig{n: n, messages: 300, start: startZero, lockstep: true, burst: burst, ports: ports, tapLoss: 0.6}})
 			}
 		}
 	}
 	for _, n := range []int{16, 64} {
 		for _, ports := range []portMode{portUnequal, portConstant} {
 			cases = append(cases, simCase{name: fmt.Sprintf("lockstep %d in bursts, ports %v, 60 %% loss", n, ports),
-				cfg: simConfig{n: n, messages: 200, start: startZero, lockstep: true, burst: true, ports: ports, tapLoss: 0.6}})
+				cfg: simConfig{n: n, messages: 120, start: startZero, lockstep: true, burst: true, ports: ports, tapLoss: 0.6}})
 		}
 	}
 	for _, n := range []int{2, 3, 5, 17} {
