@@ -74,7 +74,8 @@ func NewGenerator(cfg GeneratorConfig) (*Generator, error) {
 // Pairs is the truth: which QP talks to which.
 func (g *Generator) Pairs() []Pair {
 	pairs := make([]Pair, len(g.flows))
-	for i, f := range g.flows {
+	for i := range g.flows {
+		f := &g.flows[i] // Run changes its PSNs meanwhile: only what stays is read
 		pairs[i] = Pair{LocalQPN: f.qpn[local], PeerQPN: f.qpn[peer], LocalPort: f.port[local], PeerPort: f.port[peer]}
 	}
 	return pairs
@@ -157,12 +158,16 @@ func (g *Generator) traffic(ctx context.Context) error {
 			due = min(due, g.cfg.Messages)
 		}
 		if due > done {
-			// A machine that falls behind sends a bounded burst, not everything it missed.
-			n := min(due-done, uint64(g.cfg.Rate/100)+1)
+			n := due - done
+			if most := uint64(g.cfg.Rate/100) + 1; n > most {
+				// A machine that falls behind sends a bounded burst, and lets the time that it missed go.
+				n = most
+				start = time.Now().Add(-time.Duration(float64(done+n) / g.cfg.Rate * float64(time.Second)))
+			}
 			if err := g.burst(ctx, done, n); err != nil {
 				return err
 			}
-			done = due
+			done += n
 			g.messages.Add(n)
 		}
 		if g.cfg.Messages > 0 && done >= g.cfg.Messages {
