@@ -83,7 +83,9 @@ func serve(text string) error {
 	}
 	out := json.NewEncoder(os.Stdout)
 	out.Encode(Answer{})
-	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+	in := bufio.NewScanner(os.Stdin)
+	in.Buffer(nil, 64<<20) // a configuration can be long
+	for in.Scan() {
 		var r Request
 		if err := json.Unmarshal(in.Bytes(), &r); err != nil {
 			return fmt.Errorf("request %q: %w", in.Text(), err)
