@@ -102,7 +102,11 @@ func (d *demo) acts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return d.actTwo(ctx)
+	if err := d.actTwo(ctx); err != nil {
+		return err
+	}
+	d.say.title("All of it was seen. Everything is taken down.")
+	return nil
 }
 
 // route waits until the congestion node finds the proxy through BGP.
