@@ -14,14 +14,14 @@ type Config struct {
 	Share        Share
 	AllowDefault bool     // senders may resolve through 0.0.0.0/0 or ::/0
 	Contexts     []string // configured contexts; the default one ("") always is
-	History      int      // events kept of learned, changed and withdrawn routes; 0 means 4096
-	Rejected     int      // events kept of disregarded capabilities; 0 means 1024
+	History      int      // events kept of learned, changed and withdrawn routes; 0 means DefaultHistory
+	Rejected     int      // events kept of disregarded capabilities; 0 means DefaultRejected
 }
 
 // Defaults of Config.
 const (
-	DefaultHistory  = 4096
-	DefaultRejected = 1024
+	DefaultHistory  = 16384
+	DefaultRejected = 16384
 )
 
 // Table is the capability route table. Its methods may be called from several goroutines: writers

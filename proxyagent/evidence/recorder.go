@@ -11,7 +11,7 @@ import (
 
 // Defaults.
 const (
-	DefaultCapacity   = 16384 // records; about 400 octets each
+	DefaultCapacity   = 65536 // records; about 400 octets each
 	DefaultListLimit  = 1000  // records.proto, ListRecordsRequest
 	DefaultWatchQueue = 1024  // records that a slow watcher may lag behind
 )

@@ -15,7 +15,7 @@ const (
 	DefaultTTL            = 255 // what lets a proxy require a minimum (RFC 5082)
 	DefaultPaceWindow     = pace.DefaultWindow
 	DefaultPerFlowSecond  = pace.DefaultPerSecond
-	DefaultTotalPerSecond = 50_000
+	DefaultTotalPerSecond = 100_000
 	DefaultTotalBurst     = 1_000
 	DefaultMaxFlows       = pace.DefaultMaxKeys
 	DefaultMaxProxies     = 4096

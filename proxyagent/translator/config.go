@@ -13,8 +13,8 @@ import (
 const (
 	DefaultPaceWindow     = pace.DefaultWindow
 	DefaultPerQPSecond    = pace.DefaultPerSecond
-	DefaultTotalPerSecond = 200_000
-	DefaultTotalBurst     = 10_000
+	DefaultTotalPerSecond = 100_000
+	DefaultTotalBurst     = 1_000
 	DefaultMaxQPs         = pace.DefaultMaxKeys
 	DefaultMaxNodes       = 1024
 )
