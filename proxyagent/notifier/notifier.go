@@ -73,8 +73,13 @@ func New(cfg Config, deps Deps) (*Notifier, error) {
 	}, nil
 }
 
-// SetEnabled switches notifying on or off. Off, each event ends in the outcome disabled.
-func (n *Notifier) SetEnabled(on bool) { n.enabled.Store(on) }
+// SetEnabled switches notifying on or off. Off, each event ends in the outcome disabled; an event that
+// is being decided is waited for, so that nothing is sent once SetEnabled(false) has returned.
+func (n *Notifier) SetEnabled(on bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.enabled.Store(on)
+}
 
 // Enabled reports whether notifying is on.
 func (n *Notifier) Enabled() bool { return n.enabled.Load() }
