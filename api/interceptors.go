@@ -114,6 +114,8 @@ func (s *Server) finish(ctx context.Context, method string, start time.Time, pan
 	switch {
 	case code == codes.Internal && panicked == nil:
 		log.WithError(err).Warn("api: a call failed")
+	case changing[method] && err != nil:
+		log.WithError(err).Info("api: call refused")
 	case changing[method]:
 		log.Info("api: call")
 	default:

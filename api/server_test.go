@@ -317,7 +317,7 @@ func TestCallsThatChangeTheNodeAreInTheLog(t *testing.T) {
 		t.Fatal("Advertise while disabled succeeded")
 	}
 	got := out.String()
-	for _, want := range []string{"NodeService/Disable", "code=OK", "CapabilityService/Advertise", "code=FailedPrecondition"} {
+	for _, want := range []string{"NodeService/Disable", "code=OK", "CapabilityService/Advertise", "code=FailedPrecondition", "the mechanism is disabled"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("log = %s, want %q in it", got, want)
 		}

@@ -160,6 +160,7 @@ func (d *Daemon) serve(ctx context.Context, services *services, reload <-chan os
 		select {
 		case <-ctx.Done():
 			notifySystemd(d.log, "STOPPING=1")
+			d.log.Info("stopping")
 			return nil
 		case err := <-services.failed:
 			return err
