@@ -33,6 +33,9 @@ func (d *Daemon) enable() error {
 	if cfg.CongestionNode == nil && cfg.Proxy == nil {
 		return errors.New("the configuration has neither a congestion_node nor a proxy section")
 	}
+	if err := checkHost(cfg, nil); err != nil {
+		return err
+	}
 	change, err := d.units.prepare(d.specs(cfg, p))
 	if err != nil {
 		return err
@@ -136,6 +139,13 @@ func (d *Daemon) reload(old, next *config.Config, changes []string) error {
 	}
 	var specs []unitSpec
 	if enable {
+		var before []need
+		if d.enabled.Load() {
+			before = hostNeeds(old)
+		}
+		if err := checkHost(next, before); err != nil {
+			return err
+		}
 		specs = d.specs(next, p)
 	}
 	units, err := d.units.prepare(specs)

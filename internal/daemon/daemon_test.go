@@ -207,6 +207,7 @@ func TestReloadAppliesAsAWholeOrNotAtAll(t *testing.T) {
 	for _, tc := range []struct{ name, old, new, want string }{
 		{"unknown key", "node: test", "nod: test", "line 2: nod: unknown key"},
 		{"unknown interface", "taps: [lo]", "taps: [lo, nosuch0]", "nosuch0"},
+		{"unknown interface to accept from", "taps: [lo]", "taps: [lo]\n  accept_interfaces: [nosuch0]", "nosuch0"},
 		{"restart needed", "node: test", "node: other", "needs a restart of pncd: node: test -> other"},
 		{"bgp added", "node: test", "node: test\nbgp: {as: 1, router_id: 192.0.2.1}", "bgp: added or removed as a whole"},
 	} {
@@ -305,6 +306,8 @@ func TestStartFailsWithWhatToDo(t *testing.T) {
 	for _, tc := range []struct{ old, new, want string }{
 		{"interfaces: [lo]", "interfaces: [nosuch0]", "nosuch0: no such interface"},
 		{"ipv4: 127.0.0.1\n", "ipv4: 192.0.2.77\n", "this node has no such address"},
+		{"source_ipv4: 127.0.0.1", "source_ipv4: 192.0.2.77", "congestion_node.source_ipv4: this node has no address 192.0.2.77"},
+		{"taps: [lo]", "taps: [lo]\n  accept_interfaces: [lo, nosuch0]", `proxy.accept_interfaces: no such interface: "nosuch0"`},
 	} {
 		dir := t.TempDir()
 		yaml := strings.NewReplacer("%DIR%", dir, "%PORT%", fmt.Sprint(freePort(t)), tc.old, tc.new, "node: test", "node: test\nenabled: true").Replace(template)
