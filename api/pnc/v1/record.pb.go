@@ -872,9 +872,10 @@ func (*ListCountersRequest) Descriptor() ([]byte, []int) {
 // One exact counter.
 type Counter struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Which part counts: congestion-node, proxy, learner, tap, bgp, table.
+	// Which part counts: congestion-node, proxy, learner, detector, table, bgp, api, records.
 	Part string `protobuf:"bytes,1,opt,name=part,proto3" json:"part,omitempty"`
-	// The counter's name; an outcome's name in lower case for the first two.
+	// The counter's name; an outcome's name in lower case for the first two. A label follows it in braces, as in
+	// drops{interface=eth0}.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	// Its value since boot.
 	Value uint64 `protobuf:"varint,3,opt,name=value,proto3" json:"value,omitempty"`
