@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"testing"
@@ -91,18 +92,17 @@ func TestCapturedPairIsLearnedAndEachHalfGetsItsCNP(t *testing.T) {
 			if !c.ended {
 				return
 			}
-			for _, way := range []struct {
-				from, to bed.Plan
-				qp       uint32
-			}{{p, p, c.receiver}} {
-				wait(t, b, "closed", func(ctx context.Context) error {
-					f, err := flow(ctx, b, p.Sender, p.Receiver, way.qp)
-					if err == nil && f.GetState() != pncv1.FlowState_FLOW_STATE_CLOSED {
-						err = fmt.Errorf("%v: %s", f.GetState(), f.GetDetail())
-					}
+			wait(t, b, "both directions closed", func(ctx context.Context) error {
+				f, err := flow(ctx, b, p.Sender, p.Receiver, c.receiver)
+				back, berr := flow(ctx, b, p.Receiver, p.Sender, c.sender)
+				if err := errors.Join(err, berr); err != nil {
 					return err
-				})
-			}
+				}
+				if closed := pncv1.FlowState_FLOW_STATE_CLOSED; f.GetState() != closed || back.GetState() != closed {
+					return fmt.Errorf("%v and %v", f.GetState(), back.GetState())
+				}
+				return nil
+			})
 		})
 	}
 }
