@@ -40,7 +40,7 @@ func ledgerOf(ctx context.Context, n *bed.Node, part string) (ledger, error) {
 // more than the pacing lets through, so several outcomes take part.
 func TestOutcomesAddUpToWhatTheWireCarriedUnderLoad(t *testing.T) {
 	files := edited(t, "congestion.pncd.yaml", "  source_ipv6:", "  pace: {per_flow: 40, total: 1000}\n  source_ipv6:")
-	for name, text := range edited(t, "proxy.pncd.yaml", "  accept_from:", "  pace: {per_qp: 5, total: 100, burst: 20}\n  accept_from:") {
+	for name, text := range edited(t, "proxy.pncd.yaml", "  accept_from:", "  pace: {per_qp: 5, total: 1000, burst: 20}\n  accept_from:") {
 		files[name] = text
 	}
 	b, p := upBed(t, files), bed.PlanFor(4)
