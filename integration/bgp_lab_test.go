@@ -201,7 +201,7 @@ func needFRR(t *testing.T) {
 }
 
 // frrNHC gives the line that makes FRR 10.4 and newer pass NHC on; older ones do by themselves, and
-// don't know the line.
+// don't know the line. It belongs to the session, not to an address family.
 func frrNHC(t *testing.T, neighbor string) string {
 	t.Helper()
 	out, err := exec.Command("/usr/lib/frr/bgpd", "--version").CombinedOutput()
@@ -214,5 +214,5 @@ func frrNHC(t *testing.T, neighbor string) string {
 	if major < 10 || major == 10 && minor < 4 {
 		return ""
 	}
-	return "  neighbor " + neighbor + " send-nexthop-characteristics\n"
+	return " neighbor " + neighbor + " send-nexthop-characteristics\n"
 }

@@ -76,14 +76,14 @@ router bgp 65000
  neighbor %[3]s timers connect 1
  neighbor %[4]s remote-as 65000
  neighbor %[4]s timers connect 1
- address-family %[5]s unicast
+%[8]s%[9]s address-family %[5]s unicast
   network %[2]s route-map SET
   network %[6]s route-map SET
   network %[7]s route-map SET
   neighbor %[3]s activate
   neighbor %[3]s route-map TO-RR out
   neighbor %[4]s activate
-%[8]s%[9]s exit-address-family
+ exit-address-family
 `, f.ip, w.inline, rr, proxy, f.af, w.both, w.path, frrNHC(t, rr), frrNHC(t, proxy))
 }
 
@@ -98,16 +98,16 @@ router bgp 65000
 `)
 	clients := []int{nRouter, nProxy, nCongestion}
 	for _, n := range clients {
-		fmt.Fprintf(&b, " neighbor %[1]s remote-as 65000\n neighbor %[1]s timers connect 1\n", labAddr(f.v6, n))
+		a := labAddr(f.v6, n).String()
+		fmt.Fprintf(&b, " neighbor %[1]s remote-as 65000\n neighbor %[1]s timers connect 1\n%[2]s", a, frrNHC(t, a))
 	}
-	fmt.Fprintf(&b, " neighbor %[1]s remote-as 65001\n neighbor %[1]s timers connect 1\n", f.otherAS[1])
+	fmt.Fprintf(&b, " neighbor %[1]s remote-as 65001\n neighbor %[1]s timers connect 1\n%[2]s", f.otherAS[1], frrNHC(t, f.otherAS[1]))
 	fmt.Fprintf(&b, " address-family %s unicast\n", f.af)
 	for _, n := range clients {
-		a := labAddr(f.v6, n).String()
-		fmt.Fprintf(&b, "  neighbor %[1]s activate\n  neighbor %[1]s route-reflector-client\n%[2]s", a, frrNHC(t, a))
+		fmt.Fprintf(&b, "  neighbor %[1]s activate\n  neighbor %[1]s route-reflector-client\n", labAddr(f.v6, n))
 	}
-	fmt.Fprintf(&b, "  neighbor %s addpath-tx-all-paths\n  neighbor %s activate\n%s exit-address-family\n",
-		labAddr(f.v6, nCongestion), f.otherAS[1], frrNHC(t, f.otherAS[1]))
+	fmt.Fprintf(&b, "  neighbor %s addpath-tx-all-paths\n  neighbor %s activate\n exit-address-family\n",
+		labAddr(f.v6, nCongestion), f.otherAS[1])
 	return b.String()
 }
 

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"sync"
@@ -139,7 +140,18 @@ func (e *GoBGP) Stop(ctx context.Context) error {
 		e.stop()
 	}
 	e.lis.close()
-	e.srv.Stop()
+	// GoBGP waits for each session's goroutines, and one that writes to a dead peer stays as long
+	// as its hold time.
+	closed := make(chan struct{})
+	go func() {
+		e.srv.Stop()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-ctx.Done():
+		err = errors.Join(err, fmt.Errorf("bgp engine: sessions not closed: %w", ctx.Err()))
+	}
 	return err
 }
 

@@ -85,8 +85,12 @@ func (e *GoBGP) forget(ctx context.Context, p Peer) {
 	}
 }
 
+// endTimeout bounds how long RemovePeer waits for a session's end.
+const endTimeout = 3 * time.Second
+
 // RemovePeer ends a session. When it was established, it waits until GoBGP has reported its end, so
-// that nothing of this session can be taken for the next one with the same address.
+// that nothing of this session can be taken for the next one with the same address. GoBGP has
+// forgotten the peer by then, so a session whose end takes longer is no error.
 func (e *GoBGP) RemovePeer(ctx context.Context, addr netip.Addr) error {
 	e.mu.Lock()
 	p := e.peers[addr]
@@ -97,6 +101,17 @@ func (e *GoBGP) RemovePeer(ctx context.Context, addr netip.Addr) error {
 	if err := e.srv.DeletePeer(ctx, &api.DeletePeerRequest{Address: addr.String()}); err != nil {
 		return fmt.Errorf("bgp engine: peer %s: %w", addr, err)
 	}
+	ctx, cancel := context.WithTimeout(ctx, endTimeout)
+	defer cancel()
+	if !e.awaitEnd(ctx, p) {
+		e.cfg.Log.WithField("neighbor", addr.String()).Warn("bgp engine: the session's end takes long; not waiting for it")
+	}
+	e.forget(context.WithoutCancel(ctx), p.cfg)
+	return nil
+}
+
+// awaitEnd waits until a session is down.
+func (e *GoBGP) awaitEnd(ctx context.Context, p *peerState) bool {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -104,17 +119,14 @@ func (e *GoBGP) RemovePeer(ctx context.Context, addr netip.Addr) error {
 		down := p.state != StateEstablished
 		e.mu.Unlock()
 		if down {
-			break
+			return true
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			e.forget(ctx, p.cfg)
-			return fmt.Errorf("bgp engine: peer %s: waiting for the session's end: %w", addr, ctx.Err())
+			return false
 		}
 	}
-	e.forget(ctx, p.cfg)
-	return nil
 }
 
 func (e *GoBGP) toAPI(p Peer) *api.Peer {
