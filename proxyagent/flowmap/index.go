@@ -1,5 +1,7 @@
 package flowmap
 
+import "time"
+
 // psnIndex remembers the latest ackable requests of one direction of an address pair by PSN (rule 1). It
 // is a ring with hash chains through it: an entry is forgotten by being overwritten.
 type psnIndex struct {
@@ -8,6 +10,9 @@ type psnIndex struct {
 	ports []uint32 // the same by PSN and UDP source port
 	next  uint32   // sequence number of the next entry; its place in the ring is next modulo its length
 	size  uint32   // entries in the ring
+
+	shift   uint8  // only one PSN in 2^shift is indexed and votes
+	changed uint32 // next when shift last changed
 }
 
 type indexed struct {
@@ -20,9 +25,13 @@ type indexed struct {
 
 const (
 	indexStart   = 8
-	indexPerFlow = 64 // entries a request stream may claim of the ring
+	indexPerFlow = 64  // entries a request stream may claim of the ring
+	indexFew     = 512 // entries that few streams may have
 	indexMax     = 1 << 16
-	chainSteps   = 64 // bounds the walk under traffic made to collide
+	shiftMax     = 8
+	// indexCover is how far back a full ring should reach: the longest round trips in a provider's network.
+	indexCover = int64(25 * time.Millisecond)
+	chainSteps = 64 // bounds the walk under traffic made to collide
 )
 
 func indexKey(psn uint32, epoch uint8) uint32 { return psn | uint32(epoch)<<24 }
@@ -36,14 +45,43 @@ func portChainOf(psn uint32, port uint16, n int) uint32 {
 // add remembers that s sent an ackable request with this PSN. The ring grows while it would forget
 // entries younger than bound, up to its share of memory for the streams there are.
 func (x *psnIndex) add(s *stream, psn uint32, at, bound int64, streams int) {
-	if n := len(x.ring); n == 0 {
+	if !x.samples(psn) {
+		return
+	}
+	if len(x.ring) == 0 {
 		x.resize(indexStart)
-	} else if x.size == uint32(n) && n < indexMax && n < indexPerFlow*streams {
-		if oldest := &x.ring[x.next&uint32(n-1)]; at-oldest.at < bound {
-			x.resize(2 * n)
-		}
+	} else if x.size == uint32(len(x.ring)) {
+		x.fit(at-x.ring[x.next&uint32(len(x.ring)-1)].at, bound, streams)
 	}
 	x.push(indexed{stream: s, at: at, key: indexKey(psn, s.epoch)})
+}
+
+// fit fits a full ring to its traffic, when the entry that is about to be forgotten has this age. A ring that
+// may not grow and forgets requests before their responses come back takes fewer PSNs instead, the same
+// ones of all streams: then both requests and votes are a fair sample.
+func (x *psnIndex) fit(age, bound int64, streams int) {
+	n := len(x.ring)
+	if age < bound && n < indexMax && n < max(indexFew, indexPerFlow*streams) {
+		x.resize(2 * n)
+		return
+	}
+	if x.next-x.changed < uint32(n) {
+		return // it does not show the effect of the last change yet
+	}
+	cover := min(bound, indexCover)
+	switch {
+	case age < cover && x.shift < shiftMax:
+		x.shift++
+		x.changed = x.next
+	case age > 8*cover && x.shift > 0:
+		x.shift--
+		x.changed = x.next
+	}
+}
+
+// samples says whether this PSN is among those indexed, and so may vote.
+func (x *psnIndex) samples(psn uint32) bool {
+	return psn*0x85EBCA6B>>24&(1<<x.shift-1) == 0
 }
 
 func (x *psnIndex) push(e indexed) {
@@ -61,7 +99,7 @@ func (x *psnIndex) push(e indexed) {
 
 func (x *psnIndex) resize(n int) {
 	old := *x
-	*x = psnIndex{ring: make([]indexed, n), heads: make([]uint32, n), ports: make([]uint32, n)}
+	*x = psnIndex{ring: make([]indexed, n), heads: make([]uint32, n), ports: make([]uint32, n), shift: old.shift}
 	for i := uint32(0); i < old.size; i++ {
 		x.push(old.ring[(old.next-old.size+i)&uint32(len(old.ring)-1)])
 	}

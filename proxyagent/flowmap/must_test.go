@@ -143,3 +143,17 @@ func TestSimulationLongPath(t *testing.T) {
 		}
 	}
 }
+
+// TestSimulationBusyLongPath has more requests under way than the index may hold: it takes a sample of PSNs.
+func TestSimulationBusyLongPath(t *testing.T) {
+	for _, n := range []int{1, 8} {
+		cfg := simConfig{n: n, messages: 8000, ports: portConstant, oneWay: 5 * time.Millisecond, window: 2000,
+			gap: time.Duration(n) * 5 * time.Microsecond}
+		seeds := seedsFor(true)
+		r := runSeeds(cfg, seeds)
+		t.Log(line(fmt.Sprintf("random start, %d, 5 ms one way, %d requests under way", n, 2000*n), false, r, 99.6))
+		if r.wrong != 0 || r.share() < 94.6 {
+			t.Errorf("%d connections: %d wrong, %.1f %% decided", n, r.wrong, r.share())
+		}
+	}
+}

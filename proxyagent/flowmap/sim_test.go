@@ -128,20 +128,21 @@ type simEvent struct {
 }
 
 type sim struct {
-	cfg    simConfig
-	rng    *rand.Rand
-	m      *Map
-	events []simEvent
-	now    int64
-	free   [2]int64 // when a host's link is free
-	conns  []*simConn
-	live   []*simConn
-	rounds int
-	size   uint32 // of this round's message
-	seen   int
-	nextQP [2]uint32
-	body   [32]byte
-	pkt    roce.Packet
+	cfg             simConfig
+	rng             *rand.Rand
+	m               *Map
+	events          []simEvent
+	now             int64
+	free            [2]int64 // when a host's link is free
+	passed, arrived [2]int64 // when the last packet of a host passed the tap, and arrived
+	conns           []*simConn
+	live            []*simConn
+	rounds          int
+	size            uint32 // of this round's message
+	seen            int
+	nextQP          [2]uint32
+	body            [32]byte
+	pkt             roce.Packet
 }
 
 func newSim(cfg simConfig, seed uint64) *sim {

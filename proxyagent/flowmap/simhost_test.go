@@ -93,17 +93,20 @@ func (s *sim) send(p simPacket) {
 		lostBefore = s.rng.Float64() < where
 		lostAfter = !lostBefore
 	}
-	// A path keeps the order of one direction: the delay varies with the time, not with the packet.
-	delay := float64(s.cfg.oneWay) * (1 + 0.3*float64(t/200_000%7)/7)
+	// Queues make the delay vary by up to 4 us; a path keeps the order of one direction.
+	delay := float64(s.cfg.oneWay) + 4000*float64(t/200_000%7)/7
 	if !lostBefore && !p.conn.hide[p.from] && (s.cfg.tapLoss == 0 || s.rng.Float64() >= s.cfg.tapLoss) {
-		seen := t + int64(delay*where)
+		seen := max(t+int64(delay*where), s.passed[p.from])
+		s.passed[p.from] = seen
 		if s.cfg.reorder > 0 {
 			seen += s.rng.Int64N(int64(s.cfg.reorder))
 		}
 		s.push(simEvent{at: seen, kind: evTap, pkt: p})
 	}
 	if !lostBefore && !lostAfter {
-		s.push(simEvent{at: t + int64(delay), kind: evArrive, pkt: p})
+		at := max(t+int64(delay), s.arrived[p.from])
+		s.arrived[p.from] = at
+		s.push(simEvent{at: at, kind: evArrive, pkt: p})
 	}
 }
 

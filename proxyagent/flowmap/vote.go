@@ -20,14 +20,18 @@ func (sh *shard) vote(y *stream, psn uint32, at int64) {
 		return
 	}
 	y.voted, y.lastVote = true, psn
-	y.acks++
 	p := y.pair
 	v := p.voting()
 	if v == nil {
+		y.acks++
 		return
 	}
 	to := 1 - y.side // requests that y answers go there
 	index, lag := &v.index[to], v.lags[to]
+	if !index.samples(psn) {
+		return
+	}
+	y.acks++
 	if y.exact() {
 		if !lag.enough() || y.acks%16 == 0 {
 			if d, ok := index.lagOf(y.link.partner(y), psn, at, lagBoundStart); ok {
