@@ -144,6 +144,10 @@ func (c capabilityService) Resolve(_ context.Context, req *pncv1.ResolveRequest)
 		}
 	}
 	res.Explanation = explain(req.GetContext(), sender, r, age)
+	if shared := snap.Shared(req.GetContext(), sender); shared != nil {
+		// The request names no flow: the proxy above is one flow's.
+		res.Explanation += fmt.Sprintf(" Its flows are spread over %d equal proxies, each flow to one of %s.", len(shared), joinAddrs(shared))
+	}
 	return res, nil
 }
 
@@ -180,6 +184,14 @@ func explain(context string, sender netip.Addr, r pnc.Resolution, age time.Durat
 		return fmt.Sprintf("The proxy %s for %s%s by %s is this node itself.", r.Route.Proxy, sender, where, route)
 	}
 	return fmt.Sprintf("No proxy for %s%s: %s.", sender, where, r.Reason)
+}
+
+func joinAddrs(list []netip.Addr) string {
+	out := make([]string, len(list))
+	for i, a := range list {
+		out[i] = a.String()
+	}
+	return strings.Join(out, ", ")
 }
 
 func describe(r *pnc.Route, age time.Duration) string {

@@ -199,3 +199,24 @@ func TestAdvertiseNeedsTheMechanismAndOnlyFittingArguments(t *testing.T) {
 	_, err = c.caps.Withdraw(ctx, &pncv1.WithdrawRequest{Prefix: "198.51.100.0/24"})
 	wantCode(t, err, codes.FailedPrecondition, api.ReasonConfigured)
 }
+
+func TestResolveSaysWhenFlowsAreShared(t *testing.T) {
+	b := apitest.New(t)
+	b.Table = pnc.New(pnc.Config{Share: pnc.ShareHash})
+	prefix := netip.MustParsePrefix("198.51.100.0/24")
+	reach := map[netip.Addr]pnc.Reach{}
+	for i, proxy := range []string{"192.0.2.1", "192.0.2.2"} {
+		a := netip.MustParseAddr(proxy)
+		b.Table.Apply(apitest.Now, pnc.Update{Route: pnc.Route{Prefix: prefix, Source: pnc.SourceStatic, Proxy: a, PathID: uint32(i)}})
+		reach[a] = pnc.Reach{Reachable: true}
+	}
+	b.Table.SetReachability(apitest.Now, reach)
+	socket, _ := b.Serve(t, api.Options{})
+	res, err := dial(t, "unix:"+socket).caps.Resolve(deadline(t), &pncv1.ResolveRequest{Sender: "198.51.100.9"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "each flow to one of 192.0.2.1, 192.0.2.2."; !strings.Contains(res.GetExplanation(), want) {
+		t.Errorf("explanation %q, want %q in it", res.GetExplanation(), want)
+	}
+}

@@ -1,6 +1,9 @@
 package pnc
 
-import "net/netip"
+import (
+	"net/netip"
+	"slices"
+)
 
 // Resolve answers which proxy serves the sender, by the rules of the package comment. The hash
 // identifies the flow for ShareHash; any function of the flow does. It doesn't allocate.
@@ -86,6 +89,33 @@ func (s *Snapshot) choose(sl slot, hash uint64) *Route {
 		}
 	}
 	return chosen
+}
+
+// Shared lists the proxies among which ShareHash spreads the flows of the sender, sorted: which of them
+// Resolve gives depends on the hash. Nil when every flow gets the same answer.
+func (s *Snapshot) Shared(context string, sender netip.Addr) []netip.Addr {
+	if s.share != ShareHash || s.Resolve(context, sender, 0).Reason != ReasonFound {
+		return nil
+	}
+	sl, _ := s.view(context).lookup(sender.Unmap())
+	var first *Route
+	var proxies []netip.Addr
+	for _, r := range sl.several() {
+		switch {
+		case r.proxy == noProxy || !s.proxies[r.proxy].reach.usable():
+			continue
+		case first == nil:
+			first = r
+		case s.rank.compareMerit(first, r) != 0:
+			continue
+		}
+		proxies = append(proxies, r.Proxy)
+	}
+	slices.SortFunc(proxies, netip.Addr.Compare)
+	if proxies = slices.Compact(proxies); len(proxies) < 2 {
+		return nil
+	}
+	return proxies
 }
 
 // Candidates lists all routes of the prefix that wins for the sender, best first: the believed ones

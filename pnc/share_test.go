@@ -3,6 +3,7 @@ package pnc
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"testing"
 )
 
@@ -116,5 +117,32 @@ func TestShareHashIsTheSameOnEveryNode(t *testing.T) {
 	}
 	if want := "224344211412"; got != want {
 		t.Errorf("flows 0 to 11 go to %s, want %s", got, want)
+	}
+}
+
+func TestSharedNamesThoseThatFlowsGoTo(t *testing.T) {
+	routes := equalProxies(3)
+	routes = append(routes,
+		route(SourceOSPF, "10.1.0.0/16", "198.51.100.2", peer("twice"), metric(10)),
+		route(SourceOSPF, "10.1.0.0/16", "198.51.100.9", peer("worse"), metric(20)))
+	sender := addr("10.1.0.1")
+	tb := tableWith(Config{Share: ShareHash}, routes...)
+	tb.SetReachability(t0, map[netip.Addr]Reach{addr("198.51.100.3"): {}})
+	byProxy, _ := spread(tb, 1000)
+	got := tb.Snapshot().Shared("", sender)
+	if want := []netip.Addr{addr("198.51.100.1"), addr("198.51.100.2")}; !slices.Equal(got, want) || len(byProxy) != len(want) {
+		t.Errorf("got %v, flows go to %v, want %v", got, byProxy, want)
+	}
+	tb.SetReachability(t0, map[netip.Addr]Reach{addr("198.51.100.2"): {}})
+	if got := tb.Snapshot().Shared("", sender); got != nil {
+		t.Errorf("one is left: %v", got)
+	}
+	if got := tableWith(Config{}, routes...).Snapshot().Shared("", sender); got != nil {
+		t.Errorf("the lowest gets every flow: %v", got)
+	}
+	for _, s := range []string{"203.0.113.1", "::ffff:10.1.0.1"} {
+		if got := tb.Snapshot().Shared("nosuch", addr(s)); got != nil {
+			t.Errorf("no such context: %v", got)
+		}
 	}
 }
