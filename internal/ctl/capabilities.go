@@ -87,6 +87,7 @@ func routeFlags(r *pncv1.CapabilityRoute) string {
 	add(r.GetBest(), "best")
 	add(r.GetStale(), "stale")
 	add(r.GetPartial(), "partial")
+	add(r.GetOverride(), "override")
 	add(r.GetPathId() != 0, fmt.Sprintf("path-id=%d", r.GetPathId()))
 	add(r.GetDisregarded() != 0, enum(r.GetDisregarded()))
 	if flags == "" {

@@ -92,3 +92,9 @@ func TestTimesAreAgoOrAbsolute(t *testing.T) {
 		}
 	}
 }
+
+func TestFlagsOfAStaticRouteNameOverride(t *testing.T) {
+	if got := routeFlags(&pncv1.CapabilityRoute{Override: true}); got != "override" {
+		t.Errorf("flags %q", got)
+	}
+}

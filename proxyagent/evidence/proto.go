@@ -87,13 +87,17 @@ func (e *MapEntry) toProto(f *Flow) *pncv1.Flow {
 // RouteToProto is a route of the capability table as the API gives it; reachable says whether the
 // kernel has a route to its proxy that is not this node.
 func RouteToProto(r *pnc.Route, reachable bool) *pncv1.CapabilityRoute {
+	pathID := r.PathID
+	if r.Source == pnc.SourceStatic {
+		pathID = 0 // the table's own number, no add-path identifier
+	}
 	return &pncv1.CapabilityRoute{
 		Context: r.Context, Prefix: r.Prefix.String(), Source: sourceToProto(r.Source),
 		Proxy: addrString(r.Proxy), NextHop: addrString(r.NextHop),
-		Originator: r.Originator, Peer: r.Peer, PathId: r.PathID,
+		Originator: r.Originator, Peer: r.Peer, PathId: pathID,
 		Best: r.Best, Stale: r.Stale, Partial: r.Partial, Metric: r.Metric,
 		Version: r.Version, ChangedAt: timestamp(r.ChangedAt),
-		Disregarded: disregardToProto(r.Disregarded), ProxyReachable: reachable,
+		Disregarded: disregardToProto(r.Disregarded), ProxyReachable: reachable, Override: r.Override,
 	}
 }
 

@@ -150,3 +150,13 @@ func TestFilterFromProtoTakesEveryField(t *testing.T) {
 		t.Errorf("nil gives %+v, %v", f, err)
 	}
 }
+
+func TestStaticRouteAsProto(t *testing.T) {
+	r := pnc.Route{
+		Prefix: netip.MustParsePrefix("198.51.100.0/24"), Source: pnc.SourceStatic,
+		Proxy: netip.MustParseAddr("203.0.113.9"), PathID: 1, Override: true,
+	}
+	if got := RouteToProto(&r, false); got.GetPathId() != 0 || !got.GetOverride() {
+		t.Errorf("path identifier %d, override %v; a static route has no add-path identifier", got.GetPathId(), got.GetOverride())
+	}
+}

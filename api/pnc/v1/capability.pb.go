@@ -388,7 +388,9 @@ type CapabilityRoute struct {
 	// The NHC attribute arrived with the Partial bit set.
 	Partial bool `protobuf:"varint,15,opt,name=partial,proto3" json:"partial,omitempty"`
 	// IGP cost to the originator; zero for other sources.
-	Metric        uint32 `protobuf:"varint,16,opt,name=metric,proto3" json:"metric,omitempty"`
+	Metric uint32 `protobuf:"varint,16,opt,name=metric,proto3" json:"metric,omitempty"`
+	// Static only: hides longer learned routes.
+	Override      bool `protobuf:"varint,17,opt,name=override,proto3" json:"override,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -533,6 +535,13 @@ func (x *CapabilityRoute) GetMetric() uint32 {
 		return x.Metric
 	}
 	return 0
+}
+
+func (x *CapabilityRoute) GetOverride() bool {
+	if x != nil {
+		return x.Override
+	}
+	return false
 }
 
 // One change of a capability route.
@@ -1334,7 +1343,7 @@ var File_pnc_v1_capability_proto protoreflect.FileDescriptor
 
 const file_pnc_v1_capability_proto_rawDesc = "" +
 	"\n" +
-	"\x17pnc/v1/capability.proto\x12\x06pnc.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xfe\x03\n" +
+	"\x17pnc/v1/capability.proto\x12\x06pnc.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9a\x04\n" +
 	"\x0fCapabilityRoute\x12\x18\n" +
 	"\acontext\x18\x01 \x01(\tR\acontext\x12\x16\n" +
 	"\x06prefix\x18\x02 \x01(\tR\x06prefix\x12&\n" +
@@ -1355,7 +1364,8 @@ const file_pnc_v1_capability_proto_rawDesc = "" +
 	"\vdisregarded\x18\r \x01(\x0e2\x17.pnc.v1.DisregardReasonR\vdisregarded\x12'\n" +
 	"\x0fproxy_reachable\x18\x0e \x01(\bR\x0eproxyReachable\x12\x18\n" +
 	"\apartial\x18\x0f \x01(\bR\apartial\x12\x16\n" +
-	"\x06metric\x18\x10 \x01(\rR\x06metric\"\xe6\x01\n" +
+	"\x06metric\x18\x10 \x01(\rR\x06metric\x12\x1a\n" +
+	"\boverride\x18\x11 \x01(\bR\boverride\"\xe6\x01\n" +
 	"\x0fCapabilityEvent\x12*\n" +
 	"\x02at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12/\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x1b.pnc.v1.CapabilityEventKindR\x04kind\x12-\n" +
