@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"runtime"
 	"testing"
 	"time"
 
@@ -86,5 +87,41 @@ func BenchmarkLookup(b *testing.B) {
 		if _, v := m.Lookup(keys[i%len(keys)], tr.now); v != Hit {
 			b.Fatal(v)
 		}
+	}
+}
+
+// BenchmarkMemory is the heap that an entry takes: decided ones, and undecided ones at their worst, with many
+// rivals and a full index: in lockstep from zero with one port.
+func BenchmarkMemory(b *testing.B) {
+	heap := func() uint64 {
+		runtime.GC()
+		runtime.GC()
+		var s runtime.MemStats
+		runtime.ReadMemStats(&s)
+		return s.HeapAlloc
+	}
+	for _, c := range []struct {
+		name  string
+		ports func(uint32, uint32) uint16
+		want  int
+	}{{"decided", kernelPort, 12800}, {"undecided", onePort, 0}} {
+		b.Run(c.name, func(b *testing.B) {
+			for range b.N {
+				tr := newBenchTraffic(6400, 64, c.ports)
+				for i := range tr.pkts {
+					tr.pkts[i].BTH.PSN = 0
+				}
+				before := heap()
+				m := New(Config{ICRCSample: -1})
+				tr.play(m, 100*len(tr.pkts))
+				known, total := m.Len()
+				if known != c.want {
+					b.Fatalf("%d of %d decided, want %d", known, total, c.want)
+				}
+				b.ReportMetric(float64(heap()-before)/float64(total), "octets/entry")
+				runtime.KeepAlive(m)
+				runtime.KeepAlive(tr)
+			}
+		})
 	}
 }

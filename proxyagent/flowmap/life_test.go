@@ -1,6 +1,7 @@
 package flowmap
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 
@@ -252,4 +253,16 @@ func TestNamesOfEnumsAreTotal(t *testing.T) {
 			t.Errorf("verdict %d has no name", v)
 		}
 	}
+}
+
+func TestIPv6PairsAreLearnedAlike(t *testing.T) {
+	l := newLab(t, Config{})
+	a, b := netip.MustParseAddr("2001:db8:1::1"), netip.MustParseAddr("2001:db8:2::1")
+	p := formulaPort(0x11 * 0x2200)
+	n := conn{ab: flow{from: a, to: b, qp: 0x2200, port: p, ttl: 64, ifIndex: 1}, ba: flow{from: b, to: a, qp: 0x11, port: p, ttl: 64, ifIndex: 2}}
+	l.exchange(n, 0, 5)
+	l.paired(n, SourcePort)
+	d := newDialogue(l, conn{ab: flow{from: a, to: b, qp: 0x77, ttl: 64, ifIndex: 1}, ba: flow{from: b, to: a, qp: 0x88, ttl: 64, ifIndex: 2}}, 9)
+	d.connect()
+	l.paired(d.c, SourceCM)
 }

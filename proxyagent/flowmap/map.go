@@ -1,7 +1,6 @@
 package flowmap
 
 import (
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -142,7 +141,3 @@ func (m *Map) evict(at int64) {
 
 // CountRoCEv1 counts packets of RoCEv1 (EtherType 0x8915), which is not decoded: it has no IP addresses.
 func (m *Map) CountRoCEv1(n uint64) { m.rocev1.Add(n) }
-
-func (c Config) String() string {
-	return fmt.Sprintf("max-entries=%d age-after=%v tap-complete=%v ignore-vlan=%v", c.MaxEntries, c.AgeAfter, c.TapComplete, c.IgnoreVLAN)
-}

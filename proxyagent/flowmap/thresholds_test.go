@@ -136,3 +136,33 @@ func TestRule6Thresholds(t *testing.T) {
 		}
 	}
 }
+
+func TestRule5PortsThatTellConnectionsApart(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		x, y, other int // streams with the port on each side, and with ports of their own
+		want        bool
+	}{
+		{"one stream each way", 1, 1, 0, true},
+		{"a collision among others", 2, 2, 2, true},
+		{"most streams have it", 2, 2, 1, false},
+		{"four each way among many", 4, 4, 60, true},
+		{"five and four among many", 5, 4, 60, false},
+		{"not seen", 0, 0, 5, false},
+	} {
+		var p portTable
+		for range c.x {
+			p.add(49152, 0, 1)
+		}
+		for range c.y {
+			p.add(49152, 1, 1)
+		}
+		for i := range uint16(c.other) {
+			p.add(50000+i, 0, 1)
+			p.add(50000+i, 1, 1)
+		}
+		if got := p.telling(49152); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}

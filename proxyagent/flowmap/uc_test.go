@@ -1,6 +1,7 @@
 package flowmap
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -62,4 +63,41 @@ func TestRule7UC(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSimulationUC plays UC with random QPs: by the formula all are decided, save those whose ports collide;
+// without it none.
+func TestSimulationUC(t *testing.T) {
+	for _, n := range []int{1, 64} {
+		for _, ports := range []portMode{portFormula, portUnique, portConstant, portUnequal} {
+			var sum score
+			for seed := range uint64(20) {
+				sum.add(simulateUC(n, ports, seed))
+			}
+			want := 0.0
+			if ports == portFormula {
+				want = 100
+			}
+			t.Log(line("UC, "+ports.String()+" ports", false, sum, want))
+			if sum.wrong != 0 || sum.share() < want-5 || want == 0 && sum.decided != 0 {
+				t.Errorf("UC %d, ports %v: %d wrong, %.1f %% decided, want %.0f", n, ports, sum.wrong, sum.share(), want)
+			}
+		}
+	}
+}
+
+func simulateUC(n int, ports portMode, seed uint64) score {
+	s := newSim(simConfig{n: n, ports: ports}, seed)
+	rng := rand.New(rand.NewPCG(seed, 7))
+	now := time.Unix(0, simEpoch)
+	for range 200 * n {
+		c, from := s.conns[rng.IntN(n)], uint8(rng.IntN(2))
+		p := &roce.Packet{Src: simAddr[from], Dst: simAddr[1-from], TTL: 63, SrcPort: c.port[from], SrcMAC: [6]byte{2, 5: from}}
+		p.BTH = roce.BTH{Opcode: 0x20 | roce.Opcode(roce.OpSendOnly), DestQP: c.qp[1-from], PSN: c.end[from].next}
+		c.end[from].next = (c.end[from].next + 1) & psnMask
+		now = now.Add(10 * time.Microsecond)
+		s.m.Observe(&Observation{Packet: p, IfIndex: 1 + int(from), At: now})
+	}
+	s.now = now.UnixNano() - simEpoch
+	return truth(s)
 }

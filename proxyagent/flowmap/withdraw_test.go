@@ -19,7 +19,9 @@ func TestRule8OneJumpSuspendsASecondClears(t *testing.T) {
 	l, n := decided(t)
 	l.request(n.ab, highStart+5+jumpPSN+1)
 	l.undecided(n)
-	l.exchange(n, highStart+5, 2) // the jump was a stray packet
+	l.exchange(n, highStart+5, 1)
+	l.undecided(n)
+	l.exchange(n, highStart+6, 1) // in sequence twice: the jump was a stray packet
 	l.paired(n, SourcePort)
 	l.request(n.ab, highStart+0x100000)
 	l.request(n.ab, highStart+0x100001)
