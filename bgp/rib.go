@@ -324,6 +324,7 @@ func (r *rib) rejudge(l learning) learned {
 
 // flush selects the best paths of the prefixes that changed and gives what the sink has to know.
 func (r *rib) flush() learned {
+	r.out.updates = slices.Grow(r.out.updates, len(r.dirty))
 	for prefix := range r.dirty {
 		paths := r.prefixes[prefix]
 		b := best(paths)
