@@ -167,7 +167,11 @@ func (l *listeners) setMinTTL(min map[netip.Addr]uint8) error {
 		}
 		fprog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 		if err := unix.SetsockoptSockFprog(s.fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &fprog); err != nil {
-			return fmt.Errorf("%w: filter on the listener: %w", ErrTTLMin, err)
+			hint := ""
+			if errors.Is(err, unix.EPERM) {
+				hint = " (some kernels want CAP_NET_ADMIN for a filter on a TCP socket)"
+			}
+			return fmt.Errorf("%w: filter on the listener: %w%s", ErrTTLMin, err, hint)
 		}
 	}
 	return nil
