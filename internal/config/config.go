@@ -144,6 +144,7 @@ type Proxy struct {
 	AcceptFrom       []Prefix       `yaml:"accept_from"`
 	AcceptInterfaces []string       `yaml:"accept_interfaces"`
 	TTLMin           uint8          `yaml:"ttl_min"`
+	FollowReadiness  bool           `yaml:"follow_readiness"`
 	Pace             TranslatorPace `yaml:"pace"`
 	Map              Map            `yaml:"map"`
 	CNP              CNP            `yaml:"cnp"`

@@ -75,11 +75,15 @@ func (d *Daemon) disable() {
 	d.log.Info("the mechanism is disabled")
 }
 
+// originate switches what the speaker announces. The caller holds the control lock.
 func (d *Daemon) originate(on bool) error {
-	if d.speaker == nil {
-		return nil
+	if d.speaker != nil {
+		if err := d.speaker.SetOriginating(on); err != nil {
+			return err
+		}
 	}
-	return d.speaker.SetOriginating(on)
+	d.originating.Store(on)
+	return nil
 }
 
 // needRestart lists the keys that are read only when pncd starts. (The speaker itself refuses a

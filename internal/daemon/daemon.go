@@ -45,6 +45,8 @@ type Daemon struct {
 	parts     atomic.Pointer[parts]
 	enabled   atomic.Bool
 
+	originating atomic.Bool // false also while a proxy that follows its readiness is not ready
+
 	control  sync.Mutex // held while the configuration or the switch changes
 	stopping bool       // the switch stays off from now on
 	units    *unitSet
@@ -182,7 +184,8 @@ func (d *Daemon) stopMechanism() {
 	}
 }
 
-// tick does what is due by the clock: entries of the Source-QP map age, and health follows readiness.
+// tick does what is due by the clock: entries of the Source-QP map age, and health, and on request the
+// capability, follow readiness.
 func (d *Daemon) tick(ctx context.Context) error {
 	t := time.NewTicker(time.Second)
 	defer t.Stop()
@@ -192,6 +195,7 @@ func (d *Daemon) tick(ctx context.Context) error {
 		}
 		ready, _ := d.Ready()
 		d.api.SetReady(ready)
+		d.followReadiness()
 		select {
 		case <-ctx.Done():
 			return nil

@@ -84,7 +84,7 @@ func (a advertiser) Advertise(_ context.Context, req api.Advertise) (*pncv1.Adve
 	}
 	for _, st := range a.d.speaker.Advertisements() {
 		if st.Prefix == req.Prefix {
-			return advertisementMessage(&st), nil
+			return a.d.heldBack(advertisementMessage(&st)), nil
 		}
 	}
 	return nil, api.NotFound("the advertisement of %s was withdrawn meanwhile", req.Prefix)
@@ -106,7 +106,7 @@ func (a advertiser) Advertisements() []*pncv1.Advertisement {
 	list := a.d.speaker.Advertisements()
 	out := make([]*pncv1.Advertisement, len(list))
 	for i := range list {
-		out[i] = advertisementMessage(&list[i])
+		out[i] = a.d.heldBack(advertisementMessage(&list[i]))
 	}
 	return out
 }
@@ -117,6 +117,9 @@ func (a advertiser) check() error {
 	}
 	if !a.d.Enabled() {
 		return api.Precondition(api.ReasonDisabled, "the mechanism is disabled")
+	}
+	if !a.d.originating.Load() {
+		return api.Precondition(api.ReasonNotRunning, "the proxy is not ready, and proxy.follow_readiness holds its capabilities back; see 'pncctl status'")
 	}
 	return nil
 }
