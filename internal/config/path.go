@@ -24,6 +24,7 @@ func find(root *yaml.Node, path string) *yaml.Node {
 		}
 		if rest != "" {
 			i, err := strconv.Atoi(strings.TrimSuffix(rest, "]"))
+			n = resolve(n)
 			if err != nil || n.Kind != yaml.SequenceNode || i >= len(n.Content) {
 				return nil
 			}
@@ -33,16 +34,40 @@ func find(root *yaml.Node, path string) *yaml.Node {
 	return n
 }
 
-func mapValue(n *yaml.Node, key string) *yaml.Node {
+// resolve follows an alias to what it stands for.
+func resolve(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
-		n = n.Alias
+		return n.Alias
 	}
+	return n
+}
+
+// mapValue gives the value of a key, also of one that a merge key (<<) brings in; its own keys come first.
+func mapValue(n *yaml.Node, key string) *yaml.Node {
+	n = resolve(n)
 	if n.Kind != yaml.MappingNode {
 		return nil
 	}
+	var merged *yaml.Node
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Value == key {
-			return n.Content[i+1]
+		switch k, v := n.Content[i], n.Content[i+1]; {
+		case k.Value == key:
+			return v
+		case k.Tag == "!!merge" && merged == nil:
+			merged = mergedValue(resolve(v), key)
+		}
+	}
+	return merged
+}
+
+// mergedValue looks into what is merged: a mapping, or a list of them, of which the first counts.
+func mergedValue(n *yaml.Node, key string) *yaml.Node {
+	if n.Kind != yaml.SequenceNode {
+		return mapValue(n, key)
+	}
+	for _, e := range n.Content {
+		if v := mapValue(e, key); v != nil {
+			return v
 		}
 	}
 	return nil
