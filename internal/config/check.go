@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -82,8 +83,9 @@ func (c *checker) apiListen(a *API) {
 		c.want(a.TLS == TLS{}, "api.tls", "only for a TCP address; a unix socket is guarded by its mode and api.group")
 		return
 	}
-	_, _, err := net.SplitHostPort(a.Listen)
+	_, port, err := net.SplitHostPort(a.Listen)
 	c.want(err == nil, "api.listen", "%q is neither unix:///path nor host:port", a.Listen)
+	c.want(err != nil || isPort(port), "api.listen", "%q is not a port", port)
 	c.want(a.Group == "", "api.group", "only for a unix socket")
 	c.want(a.TLS.Cert != "" && a.TLS.Key != "", "api.listen", "a TCP address needs api.tls.cert and api.tls.key")
 }
@@ -92,14 +94,20 @@ func (c *checker) telemetry(t *Telemetry) {
 	if t.Listen == "" {
 		return
 	}
-	host, _, err := net.SplitHostPort(t.Listen)
+	host, port, err := net.SplitHostPort(t.Listen)
 	c.want(err == nil, "telemetry.listen", "%q is not host:port", t.Listen)
+	c.want(err != nil || isPort(port), "telemetry.listen", "%q is not a port", port)
 	if err != nil || t.AllowRemote || host == "localhost" {
 		return
 	}
 	addr, err := netip.ParseAddr(host)
 	c.want(err == nil && addr.IsLoopback(), "telemetry.listen",
 		"%q is not a loopback address; there is no authentication, so others need telemetry.allow_remote: true", host)
+}
+
+func isPort(s string) bool {
+	n, err := strconv.ParseUint(s, 10, 16)
+	return err == nil && n > 0
 }
 
 func (c *checker) static(list []Static) {

@@ -141,6 +141,8 @@ func kindName(goType string) string {
 		return "a number from 0 to 255"
 	case goType == "uint16":
 		return "a number from 0 to 65535"
+	case goType == "uint32":
+		return "a number from 0 to 4294967295"
 	case strings.HasPrefix(goType, "uint"), strings.HasPrefix(goType, "int"):
 		return "a number"
 	case goType == "string":
