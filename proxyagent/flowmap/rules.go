@@ -20,6 +20,20 @@ import "time"
 //	11  against forged responses                               identity.go, decide.go
 //
 // The numbers were found by simulation against known truth; simpler rules give wrong pairs.
+//
+// The same simulation, in the tests, asked for a few things on top. All but the last two can only hold an
+// answer back:
+//
+//   - The formula is not believed for a port that many or most streams have: it holds by chance for one pair
+//     of QPs in 8,192, and an adapter's default port is shared by all (decide_port.go, telling).
+//   - A PSN step too small for a jump suspends a pair until a response follows: one reused QP in 256 starts
+//     that near (withdraw.go, doubt).
+//   - An MSN that comes back within the tap's own reordering is late, not a restart (withdraw.go).
+//   - A ring that can't hold all requests under way samples PSNs, the same of all streams (index.go, fit).
+//   - Among more than nine requests with one PSN, those with the response's port get their vote too; in
+//     collectives hundreds share a PSN (index.go, find). They never count as exclusive.
+//   - A pair by the formula is let off rule 11's millisecond when at least four votes and half of the
+//     responses agree: short transfers end before it (decide_port.go, burstHits).
 const (
 	maxPerPSN    = 9 // rule 1: entries considered for one PSN
 	exclusiveMax = 8 // rule 2: up to so many matches, a match is 'exclusive enough'
