@@ -202,3 +202,16 @@ func TestRefusalsNameAReasonOfTheAPI(t *testing.T) {
 		}
 	}
 }
+
+func TestBoundedStateShowsWhatItForgot(t *testing.T) {
+	r := start(t, template)
+	got := map[string]bool{}
+	for _, c := range r.Counters() {
+		got[c.GetPart()+"/"+c.GetName()] = true
+	}
+	for _, want := range []string{"notifier/flows-evicted", "translator/qps-evicted", "translator/nodes-evicted", "routes/overruns", "routes/changes"} {
+		if !got[want] {
+			t.Errorf("%s is not among the counters", want)
+		}
+	}
+}

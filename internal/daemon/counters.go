@@ -62,7 +62,26 @@ func (d *Daemon) counts() []count {
 		out = append(out, flowCounts(p.flows.Counters())...)
 		out = append(out, count{part: "learner", name: "late", value: p.learner.group.Late(), help: "Packets that came after a later one had been learned from."})
 	}
+	out = append(out, d.boundCounts()...)
 	return append(append(out, d.apiCounts()...), d.bgpCounts()...)
+}
+
+// boundCounts tells where bounded state was too small, and where the kernel dropped what was to be heard.
+func (d *Daemon) boundCounts() (out []count) {
+	p := d.parts.Load()
+	if p.notifier != nil {
+		out = append(out, count{part: "notifier", name: "flows-evicted", value: p.notifier.Stats().FlowsEvicted, help: "Flows whose pacing was forgotten for others: congestion_node.pace.flows is too small."})
+	}
+	if p.translator != nil {
+		s := p.translator.Stats()
+		out = append(out,
+			count{part: "translator", name: "qps-evicted", value: s.QPsEvicted, help: "Source QPs whose pacing was forgotten for others: proxy.pace.qps is too small."},
+			count{part: "translator", name: "nodes-evicted", value: s.NodesEvicted, help: "Congestion nodes whose event numbers are no longer followed, for others."})
+	}
+	s := d.tracker.Stats()
+	return append(out,
+		count{part: "routes", name: "overruns", value: s.Overruns, help: "Times that the kernel dropped notifications of route changes; all proxies were looked up again."},
+		count{part: "routes", name: "changes", value: s.Changes, help: "Changes of whether and how a proxy is reached."})
 }
 
 func (d *Daemon) apiCounts() []count {
