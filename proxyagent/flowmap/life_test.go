@@ -202,6 +202,25 @@ func TestVLANsSeparateHosts(t *testing.T) {
 	l.want(n.ba, Hit, 0x2200)
 }
 
+func TestVLANsMustAgree(t *testing.T) {
+	for _, c := range []struct {
+		src  uint32
+		want Verdict
+	}{{0x31, Hit}, {0x32, Contradicted}} {
+		l := newLab(t, Config{})
+		f := newConn(hostA, hostB, 0, 0x77, 49152, 0).ab
+		for vlan, src := range []uint32{0x31, c.src} {
+			f.vlan = uint16(vlan)
+			l.packet(f, roce.OpcodeUDSendOnly, 1, false, roce.AppendDETH(nil, roce.DETH{SrcQP: src}))
+		}
+		qp := uint32(0)
+		if c.want == Hit {
+			qp = 0x31
+		}
+		l.want(f, c.want, qp)
+	}
+}
+
 func TestIgnoreVLANJoinsTheSidesOfARouter(t *testing.T) {
 	for _, ignore := range []bool{false, true} {
 		l := newLab(t, Config{IgnoreVLAN: ignore})

@@ -49,7 +49,7 @@ func (c scoring) build() (*shard, *candidate) {
 }
 
 func TestRule5Thresholds(t *testing.T) {
-	base := scoring{hits: 2, acks: 64, span: voteSpan, streams: 2, symmetric: true, ports: [2]uint16{51000, 51000}}
+	base := scoring{hits: 2, acks: 64, span: 1_000_000, streams: 2, symmetric: true, ports: [2]uint16{51000, 51000}}
 	for _, c := range []struct {
 		name string
 		edit func(*scoring)
@@ -87,8 +87,8 @@ func TestRule5FormulaBurst(t *testing.T) {
 		{"four votes, half of the ACKs", func(*scoring) {}, true},
 		{"three votes", func(c *scoring) { c.hits, c.acks = 3, 3 }, false},
 		{"under half of the ACKs", func(c *scoring) { c.acks = 9 }, false},
-		{"under half of the ACKs, over a millisecond", func(c *scoring) { c.acks, c.span = 9, voteSpan }, true},
-		{"two votes over a millisecond", func(c *scoring) { c.hits, c.span = 2, voteSpan }, true},
+		{"under half of the ACKs, over a millisecond", func(c *scoring) { c.acks, c.span = 9, 1_000_000 }, true},
+		{"two votes over a millisecond", func(c *scoring) { c.hits, c.span = 2, 1_000_000 }, true},
 	} {
 		x := base
 		c.edit(&x)
@@ -100,7 +100,7 @@ func TestRule5FormulaBurst(t *testing.T) {
 }
 
 func TestRule6Thresholds(t *testing.T) {
-	isolated := scoring{hits: 3, hx: 3, acks: 96, span: voteSpan, streams: 2, trials: 64, ports: [2]uint16{49152, 49153}}
+	isolated := scoring{hits: 3, hx: 3, acks: 96, span: 1_000_000, streams: 2, trials: 64, ports: [2]uint16{49152, 49153}}
 	low := isolated
 	low.low, low.complete = true, true
 	for _, c := range []struct {

@@ -17,7 +17,7 @@ func decided(t *testing.T) (*lab, conn) {
 
 func TestRule8OneJumpSuspendsASecondClears(t *testing.T) {
 	l, n := decided(t)
-	l.request(n.ab, highStart+5+jumpPSN+1)
+	l.request(n.ab, highStart+5+32768+1)
 	l.undecided(n)
 	l.exchange(n, highStart+5, 1)
 	l.undecided(n)
@@ -37,10 +37,10 @@ func TestRule8BackAfterIdling(t *testing.T) {
 	l.request(n.ab, highStart+20) // retransmission by timeout
 	l.paired(n, SourcePort)
 	l.wait(101 * time.Millisecond)
-	l.request(n.ab, highStart+104-idleBack)
+	l.request(n.ab, highStart+104-64)
 	l.paired(n, SourcePort)
 	l.wait(101 * time.Millisecond)
-	l.request(n.ab, highStart+104-idleBack-1)
+	l.request(n.ab, highStart+104-64-1)
 	l.undecided(n)
 }
 
@@ -72,6 +72,25 @@ func TestRule8MSNStartsAgain(t *testing.T) {
 	}
 }
 
+func TestRule8LateMSNIsNoRestart(t *testing.T) {
+	for _, c := range []struct {
+		late   time.Duration
+		clears bool
+	}{{250 * time.Microsecond, false}, {251 * time.Microsecond, true}} {
+		l, n := decided(t)
+		for i := range uint32(20) {
+			l.request(n.ab, highStart+5+i)
+		}
+		l.stream(n.ba).msnSeen = false
+		l.packet(n.ba, rcAck, highStart+24, false, aeth(0, 20))
+		l.wait(c.late)
+		l.packet(n.ba, rcAck, highStart+14, false, aeth(0, 10))
+		if _, v := l.m.Lookup(n.ab.key(), l.now); (v == Undecided) != c.clears {
+			t.Fatalf("MSN back after %v: %v", c.late, v)
+		}
+	}
+}
+
 func TestRule8PortChangeClears(t *testing.T) {
 	for _, back := range []bool{false, true} {
 		l, n := decided(t)
@@ -89,7 +108,7 @@ func TestRule8FourACKsOutsideTheWindow(t *testing.T) {
 	for _, c := range []struct {
 		psn  uint32
 		step int32
-	}{{highStart + 4 + outsideAhead + 1, 1}, {highStart + 4 - outsideBack - 1, -1}} {
+	}{{highStart + 4 + 1024 + 1, 1}, {highStart + 4 - 131072 - 1, -1}} {
 		l, n := decided(t)
 		l.stream(n.ba).resp.high = c.psn // as if its ACKs had crept there without a jump
 		for i := range int32(3) {
@@ -101,8 +120,8 @@ func TestRule8FourACKsOutsideTheWindow(t *testing.T) {
 	}
 	l, n := decided(t)
 	for range 8 { // at the window's edge, and one outside now and then
-		l.ack(n.ba, highStart+4+outsideAhead)
-		l.ack(n.ba, highStart+4+outsideAhead+1)
+		l.ack(n.ba, highStart+4+1024)
+		l.ack(n.ba, highStart+4+1024+1)
 	}
 	l.paired(n, SourcePort)
 }
@@ -134,10 +153,10 @@ func TestRule8RivalOfAPSNOnlyPair(t *testing.T) {
 
 func TestRule8PSNStepWaitsForAResponse(t *testing.T) {
 	l, n := decided(t)
-	l.request(n.ab, highStart+5+2*outsideAhead) // the tap lost some packets, or the QP is reused
+	l.request(n.ab, highStart+5+2*1024) // the tap lost some packets, or the QP is reused
 	l.undecided(n)
 	l.wait(20 * time.Microsecond)
-	l.ack(n.ba, highStart+5+2*outsideAhead)
+	l.ack(n.ba, highStart+5+2*1024)
 	l.paired(n, SourcePort)
 	l.request(n.ab, highStart)
 	l.wait(101 * time.Millisecond)
