@@ -59,7 +59,7 @@ topology:
     linux: {image: debian:12, exec: [k], env: {B: k, C: k}, binds: ["k:/etc/2:ro"]}
   nodes:
     a:
-    b: {image: "quay.io/frrouting/frr:10.4.1", exec: [n], env: {C: n}, labels: {x: y}}
+    b: {image: "frrouting/frr:10.4.1", exec: [n], env: {C: n}, labels: {x: y}}
 `))
 	if err != nil {
 		t.Fatal(err)

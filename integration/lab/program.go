@@ -22,7 +22,7 @@ type program struct {
 	pkg string
 }
 
-// programs by the last part of the image's repository: quay.io/frrouting/frr:10.4.1 is frr.
+// programs by the last part of the image's repository: frrouting/frr:10.4.1 is frr.
 var programs = map[string]program{
 	"frr":    {frr: true, pkg: "frr"},
 	"bird":   {entry: []string{"bird", "-f"}, args: []string{"-c", "/etc/bird/bird.conf", "-s", "/run/bird.ctl"}, pkg: "bird2"},
