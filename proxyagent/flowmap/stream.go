@@ -146,18 +146,23 @@ func (h *ackHistory) add(psn uint32, at int64) {
 	h.n = min(h.n+1, uint8(len(h.spans)))
 }
 
-// before says whether psn had been acknowledged by the time at.
+// before says whether psn, not older than the first one seen acknowledged, was by the time at.
 func (h *ackHistory) before(psn uint32, at int64) bool {
+	return psnDiff(psn, h.first) >= 0 && h.passed(psn, at)
+}
+
+// passed says whether psn, or one after it, had been acknowledged by the time at.
+func (h *ackHistory) passed(psn uint32, at int64) bool {
 	for i := range h.n {
 		s := &h.spans[(h.head+uint8(len(h.spans))-i)%uint8(len(h.spans))]
 		if s.end <= at {
-			return psnDiff(psn, s.psn) <= 0 && psnDiff(psn, h.first) >= 0
+			return psnDiff(psn, s.psn) <= 0
 		}
 	}
 	return false
 }
 
-// known says whether the stream is paired by evidence that needs no further votes.
+// exact says whether the stream is paired by evidence that needs no further votes.
 func (s *stream) exact() bool { return s.link != nil && s.link.source != SourcePSN }
 
 // partner is the other direction of a linked stream.

@@ -7,7 +7,7 @@ import "pncd/dataplane/roce"
 // whether the packet may be used further.
 func (sh *shard) sequence(s *stream, h *half, first, last uint32, at int64) (step, bool) {
 	if s.link != nil && h == &s.req && h.seen {
-		sh.doubt(s, psnDiff(first, h.high), at)
+		sh.doubt(s, first, psnDiff(first, h.high), at)
 	}
 	st := h.track(first, last, at)
 	switch st {
@@ -43,16 +43,22 @@ func (sh *shard) resume(l *link, at int64) {
 	}
 }
 
-// doubt suspends a pair on a step of more than outsideAhead PSNs that is too small for a jump: one in 256
-// reused QPs starts that near to its old sequence. The next response of the peer in the window lifts it;
-// without one for as long as idleReset the pair ends.
-func (sh *shard) doubt(s *stream, d int32, at int64) {
+// doubt suspends a pair on a step that is too small for a jump and yet unlike a connection that goes on: of
+// more than outsideAhead PSNs (one in 256 reused QPs starts that near), or back by more than idleBack to what
+// the peer had acknowledged (QPs that start from zero). The next response of the peer in the window lifts
+// it; without one for as long as idleReset the pair ends.
+func (sh *shard) doubt(s *stream, psn uint32, d int32, at int64) {
 	l := s.link
-	if l.doubtAt != 0 && at-l.doubtAt > idleReset {
-		sh.restart(s, at, "a PSN step that no response followed")
+	if l.doubtAt != 0 {
+		if at-l.doubtAt > idleReset {
+			sh.restart(s, at, "a PSN step that no response followed")
+		}
 		return
 	}
-	if l.doubtAt == 0 && (d > outsideAhead || d < -outsideAhead) && d <= jumpPSN && d >= -jumpPSN && s.transport == roce.TransportRC {
+	if s.transport != roce.TransportRC || d > jumpPSN || d < -jumpPSN {
+		return
+	}
+	if d > outsideAhead || d < -outsideAhead || d < -idleBack && l.partner(s).acked.passed(psn, at-tapReordering) {
 		l.doubtAt = at
 		sh.suspend(l, true, at, "a PSN step")
 	}

@@ -34,7 +34,10 @@ func TestRule8BackAfterIdling(t *testing.T) {
 	l, n := decided(t)
 	l.exchange(n, highStart+5, 100)
 	l.wait(90 * time.Millisecond)
-	l.request(n.ab, highStart+20) // retransmission by timeout
+	l.request(n.ab, highStart+20) // retransmission by timeout, of what was acknowledged: no answer
+	l.undecided(n)                // until B acknowledges again
+	l.wait(20 * time.Microsecond)
+	l.ack(n.ba, highStart+104)
 	l.paired(n, SourcePort)
 	l.wait(101 * time.Millisecond)
 	l.request(n.ab, highStart+104-64)
