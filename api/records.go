@@ -49,8 +49,14 @@ func (r recordService) ListRecords(_ context.Context, req *pncv1.ListRecordsRequ
 	if err != nil {
 		return nil, err
 	}
-	list := rec.List(f, limit)
-	res := &pncv1.ListRecordsResponse{Records: make([]*pncv1.Record, len(list)), Overwritten: rec.Overwritten()}
+	list := rec.List(f, limit+1) // one more tells whether there are older ones
+	truncated := len(list) > limit
+	if truncated {
+		list = list[1:]
+	}
+	res := &pncv1.ListRecordsResponse{
+		Records: make([]*pncv1.Record, len(list)), Overwritten: rec.Overwritten(), Truncated: truncated,
+	}
 	for i := range list {
 		res.Records[i] = rec.ToProto(&list[i])
 	}

@@ -39,6 +39,9 @@ func TestListRecordsFilters(t *testing.T) {
 				t.Errorf("%s: record %d is of node %q boot %q", tt.name, r.GetSequence(), r.GetNode(), r.GetBoot())
 			}
 		}
+		if limit := tt.req.GetLimit(); res.GetTruncated() != (limit > 0) {
+			t.Errorf("%s: truncated %v with limit %d of 4 records", tt.name, res.GetTruncated(), limit)
+		}
 		if len(got) != len(tt.want) {
 			t.Errorf("%s: records = %v, want %v", tt.name, got, tt.want)
 			continue

@@ -266,6 +266,45 @@ func TestAnAnnouncementThatFailsIsTriedAgain(t *testing.T) {
 	eventually(t, "the second attempt", func() bool { return r.f.has(pfx) })
 }
 
+func TestAReconfigurationInForceIsNotAnErrorWhenAnAnnouncementFails(t *testing.T) {
+	r := run(t, sound())
+	if err := r.SetOriginating(true); err != nil {
+		t.Fatal(err)
+	}
+	next := sound()
+	other := prefix("198.51.100.0/24")
+	next.Originate = append(next.Originate, OriginateConfig{Prefix: other, Proxy: addr("192.0.2.7"), NextHop: addr("192.0.2.1")})
+	r.f.mu.Lock()
+	r.f.failNext = errors.New("busy")
+	r.f.mu.Unlock()
+	if err := r.Reconfigure(next); err != nil {
+		t.Errorf("the caller would keep the old configuration: %v", err)
+	}
+	eventually(t, "the second attempt", func() bool { return r.f.has(other) })
+}
+
+func TestSessionsAreCountedWithoutWaiting(t *testing.T) {
+	r := run(t, sound())
+	expect := func(up, all int) {
+		t.Helper()
+		eventually(t, "the count of sessions", func() bool {
+			u, a := r.Sessions()
+			return u == up && a == all
+		})
+	}
+	expect(0, 2)
+	r.f.report(engine.Event{Kind: engine.EventState, Peer: addr("192.0.2.2"), State: engine.StateEstablished})
+	expect(1, 2)
+	r.f.report(engine.Event{Kind: engine.EventState, Peer: addr("192.0.2.2"), State: engine.StateIdle})
+	expect(0, 2)
+	next := sound()
+	next.Neighbors = next.Neighbors[:1]
+	if err := r.Reconfigure(next); err != nil {
+		t.Fatal(err)
+	}
+	expect(0, 1)
+}
+
 func TestTheSinkLosesEverythingAtTheEnd(t *testing.T) {
 	r := run(t, sound())
 	p := engine.Path{Prefix: pfx, PeerID: addr("192.0.2.2"), NextHop: addr("198.51.100.1")}

@@ -102,7 +102,12 @@ func (s *Speaker) Reconfigure(cfg Config) error {
 		s.orig.touchFollowers()
 	}
 	s.orig.configure(next)
-	return s.originateNow()
+	s.noteSessions()
+	// The configuration is in force from here on: announcements that fail are tried again every second.
+	if err := s.originateNow(); err != nil {
+		s.log.WithError(err).Error("bgp: announcements not up to date; trying again")
+	}
+	return nil
 }
 
 // fixed says what can't change while the program runs.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -45,6 +46,8 @@ type Speaker struct {
 	clock func() time.Time
 	log   logrus.FieldLogger
 	ready chan struct{} // closed when the sessions are being kept
+
+	established, configured atomic.Int32 // sessions; written under mu, read without
 
 	mu      sync.Mutex
 	cfg     Config // complete: defaults filled in
@@ -123,6 +126,7 @@ func (s *Speaker) start(ctx context.Context) error {
 		s.rib.addPeer(n.Address, s.cfg.info(n))
 	}
 	s.running = true
+	s.noteSessions()
 	return s.originate(ctx)
 }
 
@@ -135,6 +139,7 @@ func (s *Speaker) stop() error {
 	defer s.mu.Unlock()
 	s.running = false
 	s.deliver(s.rib.dropAll())
+	s.established.Store(0)
 	return err
 }
 
@@ -143,6 +148,7 @@ func (s *Speaker) handle(ctx context.Context, events []engine.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.deliver(s.rib.apply(s.clock(), events))
+	s.noteSessions()
 	s.logStates(events)
 	if s.orig.notice(events) {
 		s.follow(ctx)

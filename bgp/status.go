@@ -53,6 +53,24 @@ func (s *Speaker) Neighbors() []NeighborStatus {
 	return out
 }
 
+// Sessions gives how many sessions are established, of how many. Unlike Neighbors it never waits, so
+// that whoever looks every second isn't held up by a change of many routes.
+func (s *Speaker) Sessions() (established, configured int) {
+	return int(s.established.Load()), int(s.configured.Load())
+}
+
+// noteSessions needs s.mu.
+func (s *Speaker) noteSessions() {
+	up := 0
+	for _, p := range s.rib.peers {
+		if p.state == engine.StateEstablished {
+			up++
+		}
+	}
+	s.established.Store(int32(up))
+	s.configured.Store(int32(len(s.cfg.Neighbors)))
+}
+
 // AdvertisementStatus is one prefix that this node announces or would announce.
 type AdvertisementStatus struct {
 	OriginateConfig

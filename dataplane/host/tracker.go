@@ -203,17 +203,24 @@ func (t *Tracker) Run(ctx context.Context) error {
 // errReader is wrapped by the error of a reader that ended by itself.
 var errReader = errors.New("next-hop tracking")
 
+// retryRound is the pause after a round that failed.
+const retryRound = time.Second
+
 func (t *Tracker) loop(ctx context.Context, h *Host, reader <-chan error) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	<-timer.C
 	for {
 		begin := time.Now()
+		settle := t.cfg.Settle
 		switch err := t.round(h); {
 		case errors.Is(err, netlink.ErrDumpInterrupted):
 			t.poke() // links or addresses change faster than they can be listed: once more, later
 		case err != nil:
-			return err
+			// What is known stays: a kernel short of memory for a moment is no reason to lose it.
+			t.log.WithError(err).Warn("asking the kernel failed, trying again")
+			settle = max(settle, retryRound)
+			t.poke()
 		default:
 			t.readyOnce.Do(func() { close(t.ready) })
 		}
@@ -227,7 +234,7 @@ func (t *Tracker) loop(ctx context.Context, h *Host, reader <-chan error) error 
 		}
 		// Wait for the rest of a burst; and with so much to ask that a round takes long, leave most
 		// of the processor to others.
-		timer.Reset(max(t.cfg.Settle, 3*took))
+		timer.Reset(max(settle, 3*took))
 		select {
 		case <-ctx.Done():
 			return nil

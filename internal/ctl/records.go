@@ -91,6 +91,7 @@ func (a *app) recordsCommand() *cobra.Command {
 				for _, r := range res.GetRecords() {
 					g.row(recordRow(r)...)
 				}
+				a.truncated(limit == 0 && res.GetTruncated()) // who gives a limit wants the newest
 				return g.flush()
 			})
 		}),

@@ -9,9 +9,6 @@ import (
 	"pncd/bgp"
 )
 
-// established is the name of the state in which routes are exchanged (RFC 4271 section 8.2.2).
-const established = "established"
-
 // Neighbors implements api.Node.
 func (d *Daemon) Neighbors(context.Context) ([]*pncv1.Neighbor, error) {
 	if d.speaker == nil {

@@ -77,15 +77,9 @@ func (d *Daemon) bgpPart() *pncv1.Part {
 	if d.speaker == nil {
 		return p
 	}
-	list := d.speaker.Neighbors()
-	up := 0
-	for i := range list {
-		if list[i].State.String() == established {
-			up++
-		}
-	}
-	p.State, p.Detail = pncv1.PartState_PART_STATE_READY, fmt.Sprintf("%d of %d neighbours established", up, len(list))
-	if up == 0 && len(list) > 0 {
+	up, all := d.speaker.Sessions()
+	p.State, p.Detail = pncv1.PartState_PART_STATE_READY, fmt.Sprintf("%d of %d neighbours established", up, all)
+	if up == 0 && all > 0 {
 		p.State = pncv1.PartState_PART_STATE_STARTING
 	}
 	return p

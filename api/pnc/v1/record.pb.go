@@ -673,7 +673,9 @@ type ListRecordsResponse struct {
 	// The records, oldest first.
 	Records []*Record `protobuf:"bytes,1,rep,name=records,proto3" json:"records,omitempty"`
 	// Records that left the bounded ring since boot.
-	Overwritten   uint64 `protobuf:"varint,2,opt,name=overwritten,proto3" json:"overwritten,omitempty"`
+	Overwritten uint64 `protobuf:"varint,2,opt,name=overwritten,proto3" json:"overwritten,omitempty"`
+	// More records matched than the limit: older ones.
+	Truncated     bool `protobuf:"varint,3,opt,name=truncated,proto3" json:"truncated,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -720,6 +722,13 @@ func (x *ListRecordsResponse) GetOverwritten() uint64 {
 		return x.Overwritten
 	}
 	return 0
+}
+
+func (x *ListRecordsResponse) GetTruncated() bool {
+	if x != nil {
+		return x.Truncated
+	}
+	return false
 }
 
 // Asks for records as they come.
@@ -1045,10 +1054,11 @@ const file_pnc_v1_record_proto_rawDesc = "" +
 	"\x0f_destination_qp\"X\n" +
 	"\x12ListRecordsRequest\x12,\n" +
 	"\x06filter\x18\x01 \x01(\v2\x14.pnc.v1.RecordFilterR\x06filter\x12\x14\n" +
-	"\x05limit\x18\x02 \x01(\rR\x05limit\"a\n" +
+	"\x05limit\x18\x02 \x01(\rR\x05limit\"\x7f\n" +
 	"\x13ListRecordsResponse\x12(\n" +
 	"\arecords\x18\x01 \x03(\v2\x0e.pnc.v1.RecordR\arecords\x12 \n" +
-	"\voverwritten\x18\x02 \x01(\x04R\voverwritten\"l\n" +
+	"\voverwritten\x18\x02 \x01(\x04R\voverwritten\x12\x1c\n" +
+	"\ttruncated\x18\x03 \x01(\bR\ttruncated\"l\n" +
 	"\x13WatchRecordsRequest\x12,\n" +
 	"\x06filter\x18\x01 \x01(\v2\x14.pnc.v1.RecordFilterR\x06filter\x12'\n" +
 	"\x0finclude_history\x18\x02 \x01(\bR\x0eincludeHistory\"X\n" +
