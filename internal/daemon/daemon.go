@@ -190,8 +190,8 @@ func (d *Daemon) tick(ctx context.Context) error {
 	t := time.NewTicker(time.Second)
 	defer t.Stop()
 	for {
-		if flows := d.parts.Load().flows; flows != nil {
-			flows.Tick(d.now())
+		if l := d.parts.Load().learner; l != nil {
+			l.tick(d.rings.list())
 		}
 		ready, _ := d.Ready()
 		d.api.SetReady(ready)

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"sync/atomic"
+	"time"
 
 	"pncd/dataplane/roce"
 	"pncd/dataplane/tap"
@@ -14,12 +15,17 @@ const tapBlocksPerMiB = (1 << 20) / tap.DefaultBlockSize
 
 // learner feeds what all taps see to the Source-QP map, in the order in which it passed: the rules
 // withdraw an answer that comes before its question.
-type learner struct{ group *tap.Group }
+type learner struct {
+	group *tap.Group
+	flows *flowmap.Map
+	now   func() time.Time
+	downs uint64 // of the tapped links, when tick looked last
+}
 
-func newLearner(flows *flowmap.Map, notRoCEv2 *atomic.Uint64) *learner {
+func newLearner(flows *flowmap.Map, notRoCEv2 *atomic.Uint64, now func() time.Time) *learner {
 	var p roce.Packet
 	o := flowmap.Observation{Packet: &p}
-	return &learner{tap.NewGroup(func(f *tap.Frame) {
+	return &learner{flows: flows, now: now, group: tap.NewGroup(func(f *tap.Frame) {
 		if err := roce.ParseEthernet(f.Data, &p); err != nil {
 			notRoCEv2.Add(1)
 			return
@@ -30,6 +36,32 @@ func newLearner(flows *flowmap.Map, notRoCEv2 *atomic.Uint64) *learner {
 		o.IfIndex, o.At = f.IfIndex, f.At
 		flows.Observe(&o)
 	})}
+}
+
+// missed holds the map's answers back until traffic agrees with them again: queue pairs may have been
+// reused while nobody looked.
+func (l *learner) missed() { l.flows.Doubt(l.now()) }
+
+// open is called when the mechanism is enabled, and again when reading has failed.
+func (l *learner) open() (runner, error) {
+	l.missed()
+	return l, nil
+}
+
+// tick does what is due each second: entries age, and a link that was down has hidden traffic that went
+// another way.
+func (l *learner) tick(rings []ringStats) {
+	var downs uint64
+	for _, r := range rings {
+		if r.Role == roleLearner {
+			downs += r.Downs
+		}
+	}
+	if downs != l.downs {
+		l.downs = downs
+		l.missed()
+	}
+	l.flows.Tick(l.now())
 }
 
 // Run implements runner.
@@ -43,6 +75,19 @@ type learnerTap struct {
 	ring    *tap.Ring
 	group   *tap.Group
 	closing func()
+}
+
+// tapOpener opens a tap for a unit; when it does so again, the tap has failed and missed traffic meanwhile.
+func (l *learner) tapOpener(iface string, ringMiB int, book *ringBook) func() (runner, error) {
+	again := false
+	return func() (runner, error) {
+		t, err := l.openTap(iface, ringMiB, book)
+		if err == nil && again {
+			l.missed()
+		}
+		again = true
+		return t, err
+	}
 }
 
 func (l *learner) openTap(iface string, ringMiB int, book *ringBook) (runner, error) {

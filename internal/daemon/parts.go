@@ -74,7 +74,7 @@ func (d *Daemon) partsFor(c *config.Config) (*parts, error) {
 		next.flows, next.learner, next.translator, next.noFlows = old.flows, old.learner, old.translator, old.noFlows
 		if next.flows == nil {
 			next.flows, next.noFlows = flowmap.New(mapSettings(p)), make(chan struct{})
-			next.learner = newLearner(next.flows, &d.notRoCEv2)
+			next.learner = newLearner(next.flows, &d.notRoCEv2, d.now)
 			var err error
 			next.translator, err = translator.New(translatorSettings(p), translator.Deps{
 				FlowMap: next.flows, Local: d.tracker, Sender: &d.sender, Recorder: d.recorder, Now: d.now,
@@ -123,12 +123,11 @@ func (d *Daemon) specs(c *config.Config, p *parts) []unitSpec {
 }
 
 func (d *Daemon) proxySpecs(c *config.Proxy, p *parts) []unitSpec {
-	out := []unitSpec{{name: "learner", key: "learner", open: func() (runner, error) { return p.learner, nil }}}
+	out := []unitSpec{{name: "learner", key: "learner", open: p.learner.open}}
 	for _, name := range c.Taps {
-		ring := c.TapRing
-		out = append(out, unitSpec{name: "tap:" + name, key: fmt.Sprintf("tap:%s:%d", name, ring), open: func() (runner, error) {
-			return p.learner.openTap(name, ring, d.rings)
-		}})
+		out = append(out, unitSpec{
+			name: "tap:" + name, key: fmt.Sprintf("tap:%s:%d", name, c.TapRing), open: p.learner.tapOpener(name, c.TapRing, d.rings),
+		})
 	}
 	for _, a := range []config.Addr{c.IPv4, c.IPv6} {
 		if !a.IsValid() {

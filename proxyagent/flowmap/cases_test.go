@@ -149,6 +149,6 @@ func TestSimulationTable(t *testing.T) {
 }
 
 func line(name string, complete bool, r score, want float64) string {
-	return fmt.Sprintf("%-66s complete=%-5v seeds=%d decided=%5.1f %% (table %5.1f) wrong=%d ever=%.2f %% packets=%d %.0f ms",
+	return fmt.Sprintf("figures: %-66s complete=%-5v seeds=%d decided=%5.1f %% (table %5.1f) wrong=%d ever=%.2f %% packets=%d %.0f ms",
 		name, complete, r.runs, r.share(), want, r.wrong, r.everShare(), r.packets, float64(r.took.Milliseconds()))
 }

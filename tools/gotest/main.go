@@ -29,7 +29,7 @@ type report struct {
 }
 
 func main() {
-	figures := flag.Bool("figures", false, "print the logs of tests that passed and printed FIGURES")
+	figures := flag.Bool("figures", false, "print the lines that tests log with 'figures: ' in front")
 	flag.Parse()
 	r := report{figures: *figures, output: map[string][]string{}, skipped: map[string]string{}}
 	in := bufio.NewReaderSize(os.Stdin, 1<<20)
@@ -63,6 +63,9 @@ func (r *report) event(e event) {
 	switch e.Action {
 	case "output":
 		r.output[id] = append(r.output[id], e.Output)
+		if _, figure, ok := strings.Cut(e.Output, ": figures: "); ok && r.figures {
+			fmt.Print(figure)
+		}
 		return
 	case "fail":
 		r.failed = true
@@ -75,12 +78,8 @@ func (r *report) event(e event) {
 			r.skipped[id] = reason(r.output[id])
 		}
 	case "pass":
-		out := strings.Join(r.output[id], "")
-		switch {
-		case e.Test == "":
+		if e.Test == "" {
 			fmt.Printf("ok  \t%s\t%.1fs\n", e.Package, e.Elapsed)
-		case r.figures && strings.Contains(out, "FIGURES"):
-			fmt.Print(out)
 		}
 		if e.Test != "" {
 			r.passed++
