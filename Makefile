@@ -56,6 +56,7 @@ lint: check-go $(TOOLS)/buf $(TOOLS)/staticcheck
 	@tmp=$$(mktemp -d) && trap 'rm -rf "$$tmp"' EXIT && \
 	  PATH="$(TOOLS):$$PATH" $(TOOLS)/buf generate -o "$$tmp" && diff -r "$$tmp/api/pnc" api/pnc || \
 	  { echo "api/ is not what proto/ says: run 'make generate'"; exit 1; }
+	$(GO) mod tidy -diff
 	$(GO) mod verify
 
 # Every fuzz target for FUZZTIME each, one after the other.
