@@ -2,6 +2,7 @@ package roce
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 )
 
@@ -10,6 +11,8 @@ import (
 var (
 	// ErrNotRoCEv2: a sound packet of something else (not IP, not UDP, not port 4791).
 	ErrNotRoCEv2 = errors.New("not RoCEv2")
+	// ErrRoCEv1: RoCE without IP (EtherType 0x8915), which is not decoded: a kind of ErrNotRoCEv2.
+	ErrRoCEv1 = fmt.Errorf("RoCEv1, %w", ErrNotRoCEv2)
 	// ErrTruncated: the bytes end before the headers do.
 	ErrTruncated = errors.New("truncated")
 	// ErrMalformed: a field contradicts another one or its definition.

@@ -11,6 +11,7 @@ const (
 	etherIPv6 = 0x86DD
 	etherVLAN = 0x8100 // 802.1Q
 	etherQinQ = 0x88A8 // 802.1ad
+	etherRoCE = 0x8915 // RoCE without IP (IBTA annex A16)
 
 	protoUDP      = 17
 	protoHopByHop = 0
@@ -36,6 +37,7 @@ var (
 	errVLANShort   = &FieldError{"VLAN tag", 0, "tag", "frame ends inside the tag", ErrTruncated}
 	errVLANDepth   = &FieldError{"VLAN tag", 0, "tag", "more than two tags", ErrNotRoCEv2}
 	errEtherType   = &FieldError{"Ethernet", 12, "EtherType", "neither IPv4 nor IPv6", ErrNotRoCEv2}
+	errRoCEv1      = &FieldError{"Ethernet", 12, "EtherType", "RoCE without IP", ErrRoCEv1}
 	errIPEmpty     = &FieldError{"IP", 0, "version", "no octet to read", ErrTruncated}
 	errIPVersion   = &FieldError{"IP", 0, "version", "neither 4 nor 6", ErrNotRoCEv2}
 	errIPMismatch  = &FieldError{"IP", 0, "version", "differs from the EtherType", ErrMalformed}
@@ -92,6 +94,8 @@ func ParseEthernet(frame []byte, p *Packet) error {
 		if len(ip) > 0 && (ip[0]>>4 == 4) != (typ == etherIPv4) {
 			return errIPMismatch
 		}
+	case etherRoCE:
+		return errRoCEv1
 	default:
 		return errEtherType
 	}

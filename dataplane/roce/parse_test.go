@@ -189,7 +189,8 @@ func TestParseEthernetNamesWhatIsWrong(t *testing.T) {
 	}{
 		"short":                        {etherHeader(etherIPv4)[:13], ErrTruncated},
 		"ARP":                          {append(etherHeader(0x0806), v4...), ErrNotRoCEv2},
-		"RoCEv1":                       {append(etherHeader(0x8915), v4...), ErrNotRoCEv2},
+		"RoCEv1":                       {append(etherHeader(0x8915), v4...), ErrRoCEv1},
+		"RoCEv1 is not RoCEv2":         {append(etherHeader(0x8915), v4...), ErrNotRoCEv2},
 		"tag cut":                      {etherHeader(etherVLAN), ErrTruncated},
 		"IPv4 under IPv6's EtherType":  {append(etherHeader(etherIPv6), v4...), ErrMalformed},
 		"IPv6 under IPv4's EtherType":  {append(etherHeader(etherIPv4), sample(t, true)...), ErrMalformed},

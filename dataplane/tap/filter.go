@@ -12,6 +12,7 @@ const (
 	etherIPv6   = 0x86DD
 	etherVLAN   = 0x8100
 	etherQinQ   = 0x88A8
+	etherRoCEv1 = 0x8915 // IBTA annex A16
 	protoUDP    = 17
 	rocePort    = 4791 // IANA: rocev2
 	ipv6Len     = 40
@@ -20,14 +21,17 @@ const (
 	ecnIPv4      = 0x03   // in octet 1, the TOS
 	ecnIPv6      = 0x30   // in octet 1, whose high four bits end the traffic class
 
+	// roceV1Keep is what is kept of a RoCEv1 frame: it is only counted.
+	roceV1Keep = 64
+
 	// maxTags is how many VLAN tags may stand in the bytes: the outer one is metadata when the kernel took it
 	// off, and still in the bytes of some frames that leave.
 	maxTags = 2
 )
 
 // filter is the classic BPF programme of a tap: UDP to port 4791 over IPv4 (no fragment) or IPv6 (no
-// extension header), behind up to two VLAN tags in the bytes; with CEOnly only packets marked CE; for
-// Outgoing only frames that leave. It returns how many octets to keep.
+// extension header), behind up to two VLAN tags in the bytes, and the beginning of RoCEv1 frames; with
+// CEOnly only packets marked CE; for Outgoing only frames that leave. It returns how many octets to keep.
 func filter(c Config) []bpf.Instruction {
 	var p []bpf.Instruction
 	if c.Direction == Outgoing {
@@ -45,6 +49,9 @@ func frameFilter(ceOnly bool, keep uint32) []bpf.Instruction {
 		p = append(p, bpf.LoadAbsolute{Off: at, Size: 2})
 		p = append(p, when(etherIPv4, ipv4Filter(at+2, ceOnly, keep))...)
 		p = append(p, when(etherIPv6, ipv6Filter(at+2, ceOnly, keep))...)
+		if !ceOnly {
+			p = append(p, when(etherRoCEv1, []bpf.Instruction{bpf.RetConstant{Val: min(keep, roceV1Keep)}})...)
+		}
 		if tags == maxTags {
 			return append(p, bpf.RetConstant{Val: 0})
 		}

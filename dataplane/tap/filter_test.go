@@ -34,7 +34,7 @@ func edited(b []byte, i int, v byte) []byte {
 	return c
 }
 
-func TestFilterAdmitsOnlyRoCEv2(t *testing.T) {
+func TestFilterAdmitsOnlyRoCE(t *testing.T) {
 	v4, v6 := packet(t, false, 0, 0), packet(t, true, 0, 0)
 	q, ad := [2]uint16{0x8100, 5}, [2]uint16{0x88A8, 6}
 	tests := []struct {
@@ -49,6 +49,8 @@ func TestFilterAdmitsOnlyRoCEv2(t *testing.T) {
 		{"802.1Q, IPv6", taptest.Ethernet(v6, q), true},
 		{"802.1ad and 802.1Q, IPv4", taptest.Ethernet(v4, ad, q), true},
 		{"802.1ad and 802.1Q, IPv6", taptest.Ethernet(v6, ad, q), true},
+		{"RoCEv1", edited(edited(taptest.Ethernet(v4), 12, 0x89), 13, 0x15), true},
+		{"802.1Q, RoCEv1", edited(edited(taptest.Ethernet(v4, q), 16, 0x89), 17, 0x15), true},
 		{"three tags", taptest.Ethernet(v4, ad, q, q), false},
 		{"IPv4 first fragment", taptest.Ethernet(edited(v4, 6, 0x20)), false},
 		{"IPv4 later fragment", taptest.Ethernet(edited(v4, 7, 1)), false},

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -27,7 +28,11 @@ func newLearner(flows *flowmap.Map, notRoCEv2 *atomic.Uint64, now func() time.Ti
 	o := flowmap.Observation{Packet: &p}
 	return &learner{flows: flows, now: now, group: tap.NewGroup(func(f *tap.Frame) {
 		if err := roce.ParseEthernet(f.Data, &p); err != nil {
-			notRoCEv2.Add(1)
+			if errors.Is(err, roce.ErrRoCEv1) {
+				flows.CountRoCEv1(1)
+			} else {
+				notRoCEv2.Add(1)
+			}
 			return
 		}
 		if f.HasVLAN {
