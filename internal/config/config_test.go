@@ -127,25 +127,25 @@ func TestBadInputNamesLineKeyAndRule(t *testing.T) {
 	const bgp = "bgp:\n  as: 65000\n  router_id: 192.0.2.1\n  neighbors:\n  - address: 192.0.2.254\n    as: 65000\n"
 	const proxy = "proxy:\n  ipv4: 192.0.2.1\n  taps: [eth0]\n  accept_from: [192.0.2.0/24]\n  senders:\n  - prefix: 198.51.100.0/24\n"
 	for _, tc := range []struct{ name, yaml, want string }{
-		{"unknown key", "enabled: true\nnod: x\n", "line 2: nod: unknown key"},
-		{"unknown nested key", cn + "  ports: 1\n", "line 4: ports: unknown key"},
+		{"unknown key", "enabled: true\nnod: x\n", "line 2: nod: unknown key; did you mean node?"},
+		{"unknown nested key", cn + "  ports: 1\n", "line 4: congestion_node.ports: unknown key; did you mean port?"},
 		{"key twice", "node: a\nnode: b\n", "line 2: node: given twice; the first is at line 1"},
 		{"not YAML", "node: [a\n", "line 1: did not find expected"},
-		{"wrong type", "enabled: maybe\n", "line 1: maybe is not true or false"},
-		{"section for a value", "node: {a: b}\n", "line 1: a section is not a text"},
-		{"list for a section", "log: [a]\n", "line 1: a list is not a section of keys"},
-		{"out of range", cn + "  port: 70000\n", "line 4: 70000 is not a number from 0 to 65535"},
+		{"wrong type", "enabled: maybe\n", "line 1: enabled: maybe is not true or false"},
+		{"section for a value", "node: {a: b}\n", "line 1: node: a section is not a text"},
+		{"list for a section", "log: [a]\n", "line 1: log: a list is not a section of keys"},
+		{"out of range", cn + "  port: 70000\n", "line 4: congestion_node.port: 70000 is not a whole number from 0 to 65535"},
 		{"zero is not the default", cn + "  port: 0\n", "line 4: congestion_node.port: 0 is not between 1 and 65535"},
 		{"DSCP", cn + "  dscp: 64\n", "line 4: congestion_node.dscp: 64 is not between 0 and 63"},
-		{"address", cn + "  source_ipv6: 1.2.3\n", `line 4: "1.2.3" is not an IPv4 or IPv6 address`},
+		{"address", cn + "  source_ipv6: 1.2.3\n", `line 4: congestion_node.source_ipv6: "1.2.3" is not an IPv4 or IPv6 address`},
 		{"address of the other family", cn + "  source_ipv6: 192.0.2.1\n", "line 4: congestion_node.source_ipv6: 192.0.2.1 is not an IPv6 address"},
 		{"multicast source", "congestion_node:\n  interfaces: [a]\n  source_ipv4: 224.0.0.1\n", "line 3: congestion_node.source_ipv4: 224.0.0.1 is not a unicast address"},
 		{"interface twice", "congestion_node:\n  source_ipv4: 192.0.2.1\n  interfaces: [a, a]\n", `line 3: congestion_node.interfaces[1]: "a" is given twice`},
 		{"long interface", "congestion_node:\n  source_ipv4: 192.0.2.1\n  interfaces: [a234567890123456]\n", `is not an interface's name`},
 		{"no interface", "congestion_node:\n  source_ipv4: 192.0.2.1\n", "line 2: congestion_node.interfaces: required"},
-		{"duration", cn + "  pace:\n    window: 50\n", `line 5: "50" is not a duration`},
+		{"duration", cn + "  pace:\n    window: 50\n", `line 5: congestion_node.pace.window: "50" is not a duration`},
 		{"negative duration", cn + "  pace:\n    window: -1s\n", "line 5: congestion_node.pace.window: -1s is not between"},
-		{"host bits", "static:\n- prefix: 192.0.2.1/24\n  proxy: 192.0.2.9\n", `line 2: "192.0.2.1/24" has host bits set; did you mean 192.0.2.0/24?`},
+		{"host bits", "static:\n- prefix: 192.0.2.1/24\n  proxy: 192.0.2.9\n", `line 2: static[0].prefix: "192.0.2.1/24" has host bits set; did you mean 192.0.2.0/24?`},
 		{"static twice", "static:\n- {prefix: 10.0.0.0/8, proxy: 192.0.2.9}\n- {prefix: 10.0.0.0/8, proxy: 192.0.2.9}\n", "line 3: static[1]: the same as static[0]"},
 		{"preference", "resolve:\n  preference: [bgp, bgp, isis, ospf]\n", "line 2: resolve.preference: must name each of static, bgp, isis, ospf once"},
 		{"remote metrics", "telemetry:\n  listen: 0.0.0.0:9479\n", "line 2: telemetry.listen: \"0.0.0.0\" is not a loopback address"},
@@ -158,7 +158,7 @@ func TestBadInputNamesLineKeyAndRule(t *testing.T) {
 		{"neighbour is ourselves", bgp + "  listen: [192.0.2.254]\n", "line 5: bgp.neighbors[0].address: 192.0.2.254 is our own address"},
 		{"hold time", bgp + "    hold_time: 2s\n", "line 7: bgp.neighbors[0].hold_time: 2s is not between 3s and 65535s"},
 		{"hold time 0 is not taken for the default", bgp + "    hold_time: 0s\n", "line 7: bgp.neighbors[0].hold_time: 0s is not between 3s and 65535s"},
-		{"number too large", "bgp:\n  as: 4294967296\n", "line 2: 4294967296 is not a number from 0 to 4294967295"},
+		{"number too large", "bgp:\n  as: 4294967296\n", "line 2: bgp.as: 4294967296 is not a whole number from 0 to 4294967295"},
 		{"telemetry's port", "telemetry:\n  listen: 127.0.0.1:99999\n", `line 2: telemetry.listen: "99999" is not a port`},
 		{"API's port", "api:\n  listen: 127.0.0.1:http\n  tls: {cert: a, key: b}\n", `line 2: api.listen: "http" is not a port`},
 		{"nothing to enable", "node: a\nenabled: true\n", "line 2: enabled: there is nothing to enable"},
@@ -176,6 +176,21 @@ func TestBadInputNamesLineKeyAndRule(t *testing.T) {
 		{"next hop of the other family", bgp + proxy + "    next_hop: \"2001:db8::1\"\n", "line 13: proxy.senders[0].next_hop: 2001:db8::1 is not of the prefix's family"},
 		{"default route", bgp + "proxy:\n  ipv4: 192.0.2.1\n  taps: [eth0]\n  accept_from: [192.0.2.0/24]\n  senders: [{prefix: 0.0.0.0/0}]\n", "proxy.senders[0].prefix: a default route can't be announced"},
 		{"open domain", "proxy:\n  ipv4: 192.0.2.1\n  taps: [eth0]\n  senders: [{prefix: 198.51.100.0/24}]\n", "line 2: proxy.accept_from: required"},
+		{"fraction", "bgp:\n  as: 1.10\n", "line 2: bgp.as: 1.10 is not a whole number from 0 to 4294967295"},
+		{"exponent", "bgp:\n  as: 1e4\n", "line 2: bgp.as: 1e4 is not a whole number"},
+		{"leading zero", "evidence: {records: 010}\n", "line 1: evidence.records: 010 is not a whole number"},
+		{"octal", "evidence: {records: 0o17}\n", "line 1: evidence.records: 0o17 is not a whole number"},
+		{"underscore", "evidence: {records: 65_000}\n", "line 1: evidence.records: 65_000 is not a whole number"},
+		{"negative", cn + "  ttl: -1\n", "line 4: congestion_node.ttl: -1 is not a whole number from 0 to 255"},
+		{"number as text", "evidence: {records: \"5\"}\n", "line 1: evidence.records: 5 is not a whole number"},
+		{"yes", "enabled: yes\n", "line 1: enabled: yes is not true or false"},
+		{"no value", "enabled:\n", "line 1: enabled: has no value; leave the key out for the default"},
+		{"list for an address", cn + "  source_ipv6: [a]\n", "line 4: congestion_node.source_ipv6: a list is not one value"},
+		{"an alias that holds itself", "static: &a\n- *a\n", "is not a section of keys"},
+		{"unknown key by merge", "log: {<<: {levle: info}}\n", "line 1: log.levle: unknown key; did you mean level?"},
+		{"list for all", "- a\n", "line 1: a list is not a section of keys"},
+		{"tab on the first line", "\tnode: a\n", "line 1: found character that cannot start any token"},
+		{"control character", "node: a\nlog: {level: \x01}\n", "line 2: control characters are not allowed"},
 		{"two documents", "node: a\n---\nnode: b\n", "only one YAML document is allowed"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -195,10 +210,15 @@ func TestBadInputNamesLineKeyAndRule(t *testing.T) {
 }
 
 func TestEveryProblemIsReported(t *testing.T) {
-	_, err := Parse([]byte("log: {level: loud, format: xml}\nevidence: {records: 0}\n"))
-	var e *Error
-	if !errors.As(err, &e) || len(e.Problems) != 3 {
-		t.Fatalf("want three problems, got %v", err)
+	for _, yaml := range []string{
+		"log: {level: loud, format: xml}\nevidence: {records: 0}\n",  // rules
+		"log: {levle: info, format: []}\nevidence: {records: 1.5}\n", // form
+	} {
+		_, err := Parse([]byte(yaml))
+		var e *Error
+		if !errors.As(err, &e) || len(e.Problems) != 3 {
+			t.Errorf("want three problems, got %v", err)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -26,17 +27,21 @@ func Load(path string) (*Config, error) {
 	return c, err
 }
 
-// Parse decodes and checks a configuration. An empty one is valid: everything off.
+// Parse decodes and checks a configuration: first its form, then the rules between and beyond the values.
+// Each of the two reports everything that it finds. An empty configuration is valid: everything off.
 func Parse(b []byte) (*Config, error) {
 	var root yaml.Node
 	if err := yaml.Unmarshal(b, &root); err != nil {
-		return nil, &Error{Problems: []Problem{parseProblem(err.Error())}}
+		return nil, &Error{Problems: []Problem{syntaxProblem(b, err)}}
+	}
+	if p := checkShape(&root); len(p) > 0 {
+		return nil, &Error{Problems: p}
 	}
 	c := withDefaults()
 	d := yaml.NewDecoder(bytes.NewReader(b))
 	d.KnownFields(true)
 	if err := d.Decode(c); err != nil && !errors.Is(err, io.EOF) {
-		return nil, &Error{Problems: decodeProblems(err)}
+		return nil, &Error{Problems: []Problem{parseProblem(err.Error())}} // what checkShape does not know of
 	}
 	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return nil, &Error{Problems: []Problem{{Rule: "only one YAML document is allowed"}}}
@@ -86,68 +91,28 @@ func (e *Error) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-var (
-	lineRE    = regexp.MustCompile(`^(?:yaml: )?(?:unmarshal errors:\n\s*)?line (\d+): (.*)$`)
-	unknownRE = regexp.MustCompile(`^field (\S+) not found in type config\.\S+$`)
-	repeatRE  = regexp.MustCompile(`^mapping key "(.*)" already defined at line (\d+)$`)
-	typeRE    = regexp.MustCompile("^cannot unmarshal !!(\\w+)(?: `(.*)`)? into (\\S+)$")
-)
+var lineRE = regexp.MustCompile(`^(?:yaml: )?(?:unmarshal errors:\n\s*)?line (\d+): (.*)$`)
 
-func decodeProblems(err error) []Problem {
-	var te *yaml.TypeError
-	if !errors.As(err, &te) {
-		return []Problem{parseProblem(err.Error())}
-	}
-	out := make([]Problem, 0, len(te.Errors))
-	for _, s := range te.Errors {
-		out = append(out, parseProblem(s))
-	}
-	return out
-}
-
-// parseProblem turns yaml's own wording, which names Go types, into ours.
+// parseProblem takes the line out of yaml's own wording.
 func parseProblem(s string) Problem {
 	p := Problem{Rule: strings.TrimPrefix(s, "yaml: ")}
 	if m := lineRE.FindStringSubmatch(s); m != nil {
-		fmt.Sscanf(m[1], "%d", &p.Line)
+		p.Line, _ = strconv.Atoi(m[1]) // digits
 		p.Rule = m[2]
-	}
-	switch {
-	case unknownRE.MatchString(p.Rule):
-		p.Key = unknownRE.FindStringSubmatch(p.Rule)[1]
-		p.Rule = "unknown key"
-	case repeatRE.MatchString(p.Rule):
-		m := repeatRE.FindStringSubmatch(p.Rule)
-		p.Key, p.Rule = m[1], "given twice; the first is at line "+m[2]
-	case typeRE.MatchString(p.Rule):
-		m := typeRE.FindStringSubmatch(p.Rule)
-		got := m[2]
-		if got == "" {
-			got = map[string]string{"map": "a section", "seq": "a list"}[m[1]]
-		}
-		p.Rule = fmt.Sprintf("%s is not %s", got, kindName(m[3]))
 	}
 	return p
 }
 
-// kindName says in an operator's words what a Go type holds.
-func kindName(goType string) string {
-	switch {
-	case strings.HasPrefix(goType, "[]"):
-		return "a list"
-	case goType == "bool":
-		return "true or false"
-	case goType == "uint8":
-		return "a number from 0 to 255"
-	case goType == "uint16":
-		return "a number from 0 to 65535"
-	case goType == "uint32":
-		return "a number from 0 to 4294967295"
-	case strings.HasPrefix(goType, "uint"), strings.HasPrefix(goType, "int"):
-		return "a number"
-	case goType == "string":
-		return "a text"
-	default:
-		return "a section of keys"
+// syntaxProblem is that of a text that is no YAML. yaml leaves the first line out, and that of a control
+// character always.
+func syntaxProblem(b []byte, err error) Problem {
+	p := parseProblem(err.Error())
+	if p.Line > 0 {
+		return p
 	}
+	p.Line = 1
+	if i := bytes.IndexFunc(b, func(r rune) bool { return r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0x7F }); i >= 0 {
+		p.Line += bytes.Count(b[:i], []byte("\n"))
+	}
+	return p
 }
