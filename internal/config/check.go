@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/sirupsen/logrus"
 	"go.yaml.in/yaml/v3"
@@ -63,6 +64,7 @@ func (c *checker) general(cfg *Config) {
 	c.want(!cfg.Enabled || cfg.CongestionNode != nil || cfg.Proxy != nil, "enabled", "there is nothing to enable without a congestion_node or a proxy section")
 	_, err := logrus.ParseLevel(cfg.Log.Level)
 	c.want(err == nil, "log.level", "%q is none of panic, fatal, error, warning, info, debug, trace", cfg.Log.Level)
+	c.want(!strings.ContainsFunc(cfg.Node, unicode.IsControl), "node", "must not hold control characters")
 	c.oneOf("log.format", cfg.Log.Format, "text", "json")
 	c.apiListen(&cfg.API)
 	c.telemetry(&cfg.Telemetry)
@@ -121,11 +123,26 @@ func (c *checker) static(list []Static) {
 		c.want(s.Prefix.IsValid(), at+".prefix", "required")
 		c.want(s.Proxy.IsValid(), at+".proxy", "required")
 		c.unicast(at+".proxy", s.Proxy)
+		c.senders(at+".prefix", s.Prefix)
 		k := key{s.Prefix.Prefix, s.Proxy.Addr}
 		first, twice := seen[k]
 		c.want(!twice, at, "the same as static[%d]", first)
 		seen[k] = i
 	}
+}
+
+// rocePort is RoCEv2's own port: a tap would take notifications for it.
+const rocePort = 4791
+
+func (c *checker) notificationPort(key string, port uint16) {
+	c.want(port != 0, key, "0 is not a port")
+	c.want(port != rocePort, key, "%d is RoCEv2's own port", port)
+}
+
+// senders records a problem if no sender can have an address of the prefix.
+func (c *checker) senders(key string, p Prefix) {
+	a := p.Addr()
+	c.want(!p.IsValid() || p.Bits() == 0 || !a.IsMulticast() && !a.IsLoopback() && !a.IsLinkLocalUnicast(), key, "%s is not a prefix of unicast addresses", p)
 }
 
 // unicast records a problem if an address is given that no other node can reach by routing.
@@ -161,7 +178,7 @@ func (c *checker) congestionNode(n *CongestionNode) {
 	c.want(n.SourceIPv4.IsValid() || n.SourceIPv6.IsValid(), p, "source_ipv4 or source_ipv6 is required")
 	c.family(p+".source_ipv4", n.SourceIPv4, true, "IPv4")
 	c.family(p+".source_ipv6", n.SourceIPv6, false, "IPv6")
-	c.within(p+".port", int(n.Port), 1, 65535)
+	c.notificationPort(p+".port", n.Port)
 	c.within(p+".dscp", int(n.DSCP), 0, 63)
 	c.within(p+".ttl", int(n.TTL), 1, 255)
 	c.span(p+".pace.window", n.Pace.Window, time.Microsecond, time.Second)

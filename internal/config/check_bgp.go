@@ -13,7 +13,7 @@ const maxMD5Key = 80
 
 func (c *checker) bgp(b *BGP) {
 	c.as("bgp.as", b.AS)
-	c.want(b.RouterID.Is4() && !b.RouterID.IsUnspecified(), "bgp.router_id", "required: an IPv4 address other than 0.0.0.0")
+	c.want(b.RouterID.Is4() && isUnicast(b.RouterID.Addr), "bgp.router_id", "required: an IPv4 unicast address")
 	c.want(b.Port == -1 || b.Port >= 1 && b.Port <= 65535, "bgp.port", "%d is neither a port nor -1", b.Port)
 	c.want(b.PNCCode > 3, "bgp.pnc_code", "%d is reserved or assigned to another characteristic", b.PNCCode)
 	seen := map[netip.Addr]int{}
@@ -43,6 +43,8 @@ func (c *checker) neighbor(at string, n *Neighbor, b *BGP) {
 	c.want(!n.Passive || b.Port != -1, at+".passive", "a passive session needs a port to listen on (bgp.port is -1)")
 	c.want(n.Password == "" || n.PasswordFile == "", at+".password_file", "give either password or password_file")
 	c.want(len(n.Password) <= maxMD5Key, at+".password", "a TCP MD5 key has at most %d octets", maxMD5Key)
+	c.want(n.AS != n.LocalAS || !n.AcceptEBGP, at+".accept_ebgp", "only for an EBGP neighbour: what an IBGP one sends is taken anyway")
+	c.want(n.AS != n.LocalAS || n.MultihopTTL == 0, at+".multihop_ttl", "only for an EBGP neighbour")
 	c.want(n.TTLMin == 0 || n.MultihopTTL == 0, at+".ttl_min", "give either ttl_min or multihop_ttl")
 	// RFC 4271 section 4.2 also has 0, no keepalives: the engine can't do without them.
 	held := n.HoldTime.Duration >= 3*time.Second && n.HoldTime.Duration <= 65535*time.Second

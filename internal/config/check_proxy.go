@@ -9,7 +9,7 @@ func (c *checker) proxy(p *Proxy, b *BGP) {
 	c.want(p.IPv4.IsValid() || p.IPv6.IsValid(), "proxy", "ipv4 or ipv6 is required: where notifications arrive")
 	c.family("proxy.ipv4", p.IPv4, true, "IPv4")
 	c.family("proxy.ipv6", p.IPv6, false, "IPv6")
-	c.within("proxy.port", int(p.Port), 1, 65535)
+	c.notificationPort("proxy.port", p.Port)
 	c.want(len(p.Taps) > 0, "proxy.taps", "required: the interfaces on which RoCEv2 traffic passes, on both sides")
 	c.interfaces("proxy.taps", p.Taps)
 	c.within("proxy.tap_ring", p.TapRing, 1, 1024)
@@ -32,12 +32,14 @@ func (c *checker) proxy(p *Proxy, b *BGP) {
 	c.within("proxy.map.entries", p.Map.Entries, 16, 1<<26)
 	c.span("proxy.map.age", p.Map.Age, time.Second, 24*time.Hour)
 	c.within("proxy.cnp.tos", int(p.CNP.TOS), 1, 255)
+	c.want(p.CNP.TOS&3 != 3, "proxy.cnp.tos", "%#x marks CNPs themselves as Congestion Experienced (RFC 3168)", p.CNP.TOS)
 	c.within("proxy.cnp.p_key", int(p.CNP.PKey), 1, 0xFFFF)
 	c.within("proxy.cnp.ttl", int(p.CNP.TTL), 1, 255)
 }
 
 func (c *checker) sender(at string, s *Sender, b *BGP) {
 	c.want(s.Prefix.IsValid(), at+".prefix", "required")
+	c.senders(at+".prefix", s.Prefix)
 	c.oneOf(at+".mode", s.Mode, "inline", "originate", "path", "none")
 	if s.Mode == "none" {
 		return
