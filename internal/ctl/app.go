@@ -41,6 +41,7 @@ func Main(ctx context.Context, env Env) int {
 	root.SetArgs(env.Args)
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
+	completionNeedsShell(root)
 	err := root.ExecuteContext(ctx)
 	a.close()
 	if err == nil {
@@ -75,9 +76,9 @@ type usageError struct{ error }
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 // run wraps what a command does, so that errors from here on are not the command line's.
-func (a *app) run(do func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
+func (a *app) run(do func(ctx context.Context, args []string) error, rules ...flagRule) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		if err := a.checkOutput(); err != nil {
+		if err := a.checkFlags(cmd, rules...); err != nil {
 			return err
 		}
 		a.started = true
@@ -117,8 +118,7 @@ func (a *app) root() *cobra.Command {
 	f.StringVar(&a.tlsName, "tls-server-name", "", "name that pncd's certificate must have (default the address's host)")
 	f.DurationVar(&a.timeout, "timeout", defaultTimeout, "how long a call may take")
 	f.StringVarP(&a.output, "output", "o", outputTable, "table, json or yaml")
-	root.MarkFlagsMutuallyExclusive("socket", "address")
-	root.MarkFlagsRequiredTogether("tls-cert", "tls-key")
+	root.SetFlagErrorFunc(flagError)
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{outputTable, outputJSON, outputYAML}, cobra.ShellCompDirectiveNoFileComp))
 	// Arguments are addresses, prefixes and names; the flags that take a file say so.
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
@@ -135,6 +135,17 @@ func (a *app) root() *cobra.Command {
 		a.bundleCommand(),
 	)
 	return root
+}
+
+// completionNeedsShell makes cobra's own command fail as every other one that only groups others. The
+// output must be set before: cobra keeps it.
+func completionNeedsShell(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if c.Name() == "completion" {
+			c.Args, c.RunE, c.SuggestionsMinimumDistance = cobra.ArbitraryArgs, needSubcommand, 2
+		}
+	}
 }
 
 // files is the completion of a flag that takes a file.

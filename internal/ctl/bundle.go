@@ -9,8 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
@@ -39,6 +37,9 @@ func (a *app) bundleCommand() *cobra.Command {
 			"Exit status 1 when pncd could not be reached.",
 		Args: needs(),
 		RunE: a.run(func(ctx context.Context, _ []string) error {
+			if err := archiveName(file); err != nil {
+				return err
+			}
 			b := &bundle{app: a, now: a.env.Now().UTC()}
 			node, err := b.collect(ctx, telemetry)
 			if err != nil {
@@ -50,7 +51,7 @@ func (a *app) bundleCommand() *cobra.Command {
 			if file == "" {
 				file = fmt.Sprintf("pncd-support-%s-%s.tar.gz", safeName(node), b.now.Format("20060102T150405Z"))
 			}
-			if err := writeFile(file, b.write); err != nil {
+			if err := writeFile(ctx, file, b.write); err != nil {
 				return fmt.Errorf("write the bundle: %w", err)
 			}
 			fmt.Fprintf(a.env.Stdout, "%s: %d files\n", file, len(b.files))
@@ -58,7 +59,7 @@ func (a *app) bundleCommand() *cobra.Command {
 		}),
 	}
 	// Here -o names the file, as tools for support bundles have it; the global --output has no use.
-	cmd.Flags().StringVarP(&file, "output", "o", "", "the archive to write, - for standard output (default pncd-support-NODE-TIME.tar.gz)")
+	cmd.Flags().StringVarP(&file, "output", "o", "", "the archive to write: a file, a device or pipe, - for standard output (default pncd-support-NODE-TIME.tar.gz)")
 	_ = cmd.RegisterFlagCompletionFunc("output", files)
 	cmd.Flags().StringVar(&telemetry, "telemetry", "", "host:port of pncd's telemetry (default what its configuration says)")
 	return cmd
@@ -154,27 +155,6 @@ func (b *bundle) write(w io.Writer) error {
 		}
 	}
 	return errors.Join(tw.Close(), zw.Close())
-}
-
-// writeFile writes a file as a whole or not at all, readable by its owner only.
-func writeFile(name string, write func(io.Writer) error) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(name), ".pncd-support-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name())
-		}
-	}()
-	if err := write(f); err != nil {
-		_ = f.Close()
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), name)
 }
 
 // secretLine is a key of YAML whose value must not leave the node. pncd leaves them out itself; a second

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/netip"
 
 	"github.com/spf13/cobra"
 
@@ -24,17 +25,21 @@ func (a *app) capabilitiesCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			var own map[string]bool
+			if a.output == outputTable {
+				own = a.ownProxies(ctx, res.GetRoutes())
+			}
 			if err := a.show(res, func(w io.Writer) error {
 				if req.Rejected {
 					return a.rejectedTable(w, res.GetRejected())
 				}
-				return a.capabilityTables(w, res)
+				return a.capabilityTables(w, res, own)
 			}); err != nil {
 				return err
 			}
 			a.truncated(res.GetTruncated())
 			return nil
-		}),
+		}, flagRule{names: []string{"all", "rejected"}}),
 	}
 	f := cmd.Flags()
 	f.StringVar(&req.Context, "context", "", "the context (VPN); the default one when left out")
@@ -42,7 +47,6 @@ func (a *app) capabilitiesCommand() *cobra.Command {
 	f.BoolVar(&req.IncludeWithoutProxy, "all", false, "routes without a proxy too")
 	f.BoolVar(&req.Rejected, "rejected", false, "the history of capabilities that were not believed, and why")
 	f.Uint32Var(&req.Limit, "limit", 0, "at most this many rows (default 10000)")
-	cmd.MarkFlagsMutuallyExclusive("all", "rejected")
 	return cmd
 }
 
@@ -53,8 +57,8 @@ func (a *app) truncated(more bool) {
 	}
 }
 
-func (a *app) capabilityTables(w io.Writer, res *pncv1.ListCapabilitiesResponse) error {
-	if err := a.routeTable(w, res.GetRoutes()); err != nil {
+func (a *app) capabilityTables(w io.Writer, res *pncv1.ListCapabilitiesResponse, own map[string]bool) error {
+	if err := a.routeTable(w, res.GetRoutes(), own); err != nil {
 		return err
 	}
 	if len(res.GetAdvertisements()) == 0 {
@@ -64,11 +68,46 @@ func (a *app) capabilityTables(w io.Writer, res *pncv1.ListCapabilitiesResponse)
 	return advertisementTable(w, res.GetAdvertisements())
 }
 
-func (a *app) routeTable(w io.Writer, routes []*pncv1.CapabilityRoute) error {
+// mostOwnProxies bounds the calls of ownProxies; a node has an address or two for its proxy.
+const mostOwnProxies = 16
+
+// ownProxies finds the proxies that are the node itself, by address. A route says only that such a proxy
+// can't be sent to; a resolution of one of its senders gives the reason.
+func (a *app) ownProxies(ctx context.Context, routes []*pncv1.CapabilityRoute) map[string]bool {
+	own, asked := make(map[string]bool), make(map[string]bool)
+	for _, r := range routes {
+		if r.GetProxy() == "" || r.GetProxyReachable() || asked[r.GetProxy()] || len(asked) == mostOwnProxies {
+			continue
+		}
+		p, err := netip.ParsePrefix(r.GetPrefix())
+		if err != nil {
+			continue
+		}
+		asked[r.GetProxy()] = true
+		res, err := ask(ctx, a, pncv1.NewCapabilityServiceClient, pncv1.CapabilityServiceClient.Resolve,
+			&pncv1.ResolveRequest{Context: r.GetContext(), Sender: p.Addr().String()})
+		if err == nil { // without an answer the table says less
+			noteOwn(own, res)
+		}
+	}
+	return own
+}
+
+func noteOwn(own map[string]bool, res *pncv1.ResolveResponse) {
+	if p := res.GetRoute().GetProxy(); p != "" && res.GetReason() == pncv1.ResolveReason_RESOLVE_REASON_SELF_PROXY {
+		own[p] = true
+	}
+}
+
+// routeTable shows routes; own are the proxies known to be the node itself.
+func (a *app) routeTable(w io.Writer, routes []*pncv1.CapabilityRoute, own map[string]bool) error {
 	g := newGrid(w, "PREFIX", "SOURCE", "PROXY", "REACHABLE", "NEXT-HOP", "PEER", "ORIGINATOR", "AGE", "FLAGS")
 	for _, r := range routes {
 		reachable := ""
-		if r.GetProxy() != "" {
+		switch {
+		case own[r.GetProxy()]:
+			reachable = "self"
+		case r.GetProxy() != "":
 			reachable = yesNo(r.GetProxyReachable())
 		}
 		g.row(r.GetPrefix(), enum(r.GetSource()), r.GetProxy(), reachable, r.GetNextHop(), r.GetPeer(), r.GetOriginator(), a.age(r.GetChangedAt()), routeFlags(r))
@@ -159,9 +198,11 @@ func (a *app) resolveTable(w io.Writer, sender string, res *pncv1.ResolveRespons
 	); err != nil {
 		return err
 	}
+	own := make(map[string]bool)
+	noteOwn(own, res)
 	if r := res.GetRoute(); r != nil {
 		fmt.Fprintln(w, "\nRoute:")
-		if err := a.routeTable(w, []*pncv1.CapabilityRoute{r}); err != nil {
+		if err := a.routeTable(w, []*pncv1.CapabilityRoute{r}, own); err != nil {
 			return err
 		}
 	}
@@ -169,7 +210,7 @@ func (a *app) resolveTable(w io.Writer, sender string, res *pncv1.ResolveRespons
 		return nil
 	}
 	fmt.Fprintln(w, "\nOther routes of this prefix:")
-	return a.routeTable(w, res.GetCandidates())
+	return a.routeTable(w, res.GetCandidates(), own)
 }
 
 func (a *app) advertiseCommand() *cobra.Command {

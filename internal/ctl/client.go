@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"net"
 	"os"
+	"strings"
 	"sync/atomic"
 
 	"google.golang.org/grpc"
@@ -43,7 +44,8 @@ func (a *app) connect() (*client, error) {
 	from, text := "--address", a.address
 	switch {
 	case a.socket != "":
-		from, text = "--socket", "unix:"+a.socket
+		path := strings.TrimPrefix(strings.TrimPrefix(a.socket, "unix:"), "//") // as --address has it
+		from, text = "--socket", "unix:"+path
 	case text == "":
 		from, text = envAddress, a.env.Getenv(envAddress)
 	}

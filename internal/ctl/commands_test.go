@@ -156,3 +156,14 @@ func TestRecordsShowTheErrorOfTheSystem(t *testing.T) {
 		t.Errorf("output = %q, want the error on one line", out)
 	}
 }
+
+func TestFollowingEndsWhenUntilPasses(t *testing.T) {
+	_, env := sample(t)
+	until := apitest.Now.Add(300 * time.Millisecond).Format(time.RFC3339Nano)
+	for _, args := range [][]string{{"records", "-f", "--until", until}, {"watch", "records", "--until", until}} {
+		status, _, errs := pncctl(t, env, args...)
+		if status != 0 || errs != "" {
+			t.Errorf("%v: exit status %d, errors %q", args, status, errs)
+		}
+	}
+}

@@ -17,6 +17,8 @@ func TestCompletionOffersCommandsValuesAndNeighbors(t *testing.T) {
 		{[]string{"neighbors", ""}, []string{"192.0.2.251\trr1", "192.0.2.252\trr2"}},
 		{[]string{"status", "-o", ""}, []string{"table", "json", "yaml"}},
 		{[]string{"records", "--outcome", ""}, []string{"map-miss", "translated", "no-proxy"}},
+		{[]string{"counters", "--part", ""}, []string{"congestion-node", "proxy"}},
+		{[]string{"completion", ""}, []string{"bash", "zsh"}},
 		{[]string{"flows", "--state", ""}, []string{"learned", "contradicted"}},
 		{[]string{"advertise", "192.0.2.0/24", "--mode", ""}, []string{"inline", "path"}},
 	} {
@@ -52,9 +54,12 @@ func TestFilesAreOfferedOnlyWhereAFileIsMeant(t *testing.T) {
 }
 
 func TestCompletionWithoutADaemonIsSilent(t *testing.T) {
-	status, out, errs := pncctl(t, nil, "--socket", "/nonexistent/x", "__complete", "neighbors", "")
-	if status != 0 || strings.Contains(out, "error") || strings.Contains(errs, "pncctl:") {
-		t.Errorf("exit status %d, %q, %q, want nothing offered and no complaint", status, out, errs)
+	for _, line := range []string{"neighbors ", "counters --part "} {
+		args := append([]string{"--socket", "/nonexistent/x", "__complete"}, strings.Split(line, " ")...)
+		status, out, errs := pncctl(t, nil, args...)
+		if status != 0 || strings.Contains(out, "error") || strings.Contains(errs, "pncctl:") {
+			t.Errorf("%s: exit status %d, %q, %q, want nothing offered and no complaint", line, status, out, errs)
+		}
 	}
 }
 

@@ -132,14 +132,17 @@ func whoMay(path string) string {
 	if !ok {
 		return "run pncctl as root"
 	}
+	if st.Mode().Perm()&0o020 == 0 {
+		return "only its owner may use it; run pncctl as root"
+	}
+	if sys.Gid == 0 { // nobody should join root's group
+		return "only root may use it: name a group in api.group of pncd.yaml and restart pncd, or run pncctl as root"
+	}
 	group := strconv.FormatUint(uint64(sys.Gid), 10)
 	if g, err := user.LookupGroupId(group); err == nil {
 		group = g.Name
 	}
-	if st.Mode().Perm()&0o020 == 0 {
-		return "only its owner may use it; run pncctl as root"
-	}
-	return fmt.Sprintf("you must be in group %s ('usermod -aG %s USER', then log in again), or run pncctl as root", group, group)
+	return fmt.Sprintf("you must be in group %s, which api.group of pncd.yaml chooses ('usermod -aG %s USER', then log in again), or run pncctl as root", group, group)
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -50,17 +50,31 @@ func TestWrongCommandLinesExitWith2AndNameTheField(t *testing.T) {
 		{"records --outcome loud", `--outcome: "loud" is no outcome: want one of bad-checksum, context-unknown`},
 		{"records --since yesterday", `--since: "yesterday" is neither`},
 		{"records --since -5m", `--since: "-5m" is in the future`},
-		{"records --follow --limit 3", "none of the others can be"},
-		{"capabilities --all --rejected", "none of the others can be"},
+		{"records --follow --limit 3", "--follow and --limit cannot be used together"},
+		{"records --count 3", "--count needs --follow"},
+		{"records -f --until 10m", "--until: the time has passed"},
+		{"watch records --until 2026-03-01T11:59:59Z", "--until: the time has passed"},
+		{"capabilities --all --rejected", "--all and --rejected cannot be used together"},
 		{"capabilities --prefix x", `--prefix: "x" is not a prefix`},
 		{"neighbors a b", `unexpected argument "b"`},
 		{"log level", "pncctl log level needs LEVEL"},
 		{"status --address pe1", `--address: "pe1" is neither`},
-		{"status --socket /x --address y:1", "none of the others can be"},
+		{"status --socket /x --address y:1", "--socket and --address cannot be used together"},
 		{"status --socket /x --tls-ca ca.pem", "is a unix socket"},
-		{"status --address 127.0.0.1:1 --tls-cert x", "[tls-cert tls-key]"},
+		{"status --address 127.0.0.1:1 --tls-cert x", "--tls-cert needs --tls-key beside it"},
 		{"status --address 127.0.0.1:1 --tls-ca /nonexistent/ca.pem", "--tls-ca: open /nonexistent/ca.pem"},
-		{"status --timeout soon", "invalid argument"},
+		{"status --timeout soon", `--timeout: "soon" is not a duration`},
+		{"status --timeout 0s", "--timeout: 0s is no time to wait"},
+		{"status --timeout=-5s", "--timeout: -5s is no time to wait"},
+		{"flows --limit many", `--limit: "many" is not a number from 0 to 4294967295`},
+		{"records -f --count=-1", `--count: "-1" is not a number`},
+		{"flows --limit 4294967296", `--limit: "4294967296" is not a number`},
+		{"counters --nonzero=maybe", `--nonzero: "maybe" is not true or false`},
+		{"completion", "pncctl completion needs a command"},
+		{"completion nosh", `unknown command "nosh" for pncctl completion`},
+		{"support-bundle -o json", "--output: it names the archive"},
+		{"support-bundle --output=yaml", "--output: it names the archive"},
+		{"support-bundle -otable", "--output: it names the archive"},
 	} {
 		t.Run(tt.args, func(t *testing.T) {
 			status, out, errs := pncctl(t, nil, strings.Fields(tt.args)...)
@@ -70,6 +84,11 @@ func TestWrongCommandLinesExitWith2AndNameTheField(t *testing.T) {
 			last := errs[strings.LastIndex(strings.TrimSuffix(errs, "\n"), "\n")+1:]
 			if !strings.HasPrefix(last, "pncctl: ") || !strings.Contains(last, tt.want) {
 				t.Errorf("errors = %q, want one line with %q", errs, tt.want)
+			}
+			for _, internal := range []string{"strconv.", "group [", "time: "} {
+				if strings.Contains(last, internal) {
+					t.Errorf("errors = %q: %q means nothing to a user", errs, internal)
+				}
 			}
 		})
 	}
@@ -85,6 +104,14 @@ func TestServersRefusalOfAValueExitsWith2(t *testing.T) {
 	status, _, errs := pncctl(t, env, "capabilities", "--prefix", "192.0.2.1/24")
 	if status != exitUsage || errs != "pncctl: prefix: \"192.0.2.1/24\" has host bits set; did you mean 192.0.2.0/24?\n" {
 		t.Errorf("exit status %d, errors %q", status, errs)
+	}
+}
+
+func TestAPartWithoutCountersIsRefusedWithThosePartsThatExist(t *testing.T) {
+	_, env := sample(t)
+	status, out, errs := pncctl(t, env, "counters", "--part", "bogus")
+	if status != exitUsage || out != "" || errs != "pncctl: --part: \"bogus\" is none of congestion-node, proxy\n" {
+		t.Errorf("exit status %d, output %q, errors %q", status, out, errs)
 	}
 }
 
@@ -110,6 +137,8 @@ func TestUnreachableDaemonSaysWhyAndWhatToDo(t *testing.T) {
 		{"--socket " + dir + "/none.sock status", []string{"there is no such socket: is pncd running?", dir + "/none.sock"}},
 		{"--socket " + dead + " status", []string{"nobody listens on the socket: is pncd running?"}},
 		{"--address " + port + " status", []string{"connection refused", "api.listen"}},
+		{"--socket unix://" + dir + "/none.sock status", []string{"pncd at unix://" + dir + "/none.sock: there"}},
+		{"--socket unix:" + dir + "/none.sock status", []string{"pncd at unix://" + dir + "/none.sock: there"}},
 		{"--socket " + dir + "/none.sock watch flows", []string{"is pncd running?"}},
 		{"--socket " + dir + "/none.sock support-bundle", []string{"is pncd running?"}},
 	} {
@@ -150,8 +179,17 @@ func TestPermissionDeniedNamesTheGroup(t *testing.T) {
 	if exit != exitFailed || !strings.Contains(line, "permission denied: you must be in group") {
 		t.Errorf("report = %q, %d, want the group", line, exit)
 	}
-	if os.Geteuid() == 0 && !strings.Contains(line, "group 54321") {
-		t.Errorf("report = %q, want group 54321", line)
+	if os.Geteuid() == 0 && (!strings.Contains(line, "group 54321") || !strings.Contains(line, "api.group")) {
+		t.Errorf("report = %q, want group 54321 and what chooses it", line)
+	}
+	if os.Geteuid() == 0 {
+		if err := os.Chown(path, 0, 0); err != nil {
+			t.Fatal(err)
+		}
+		line, _ := a.report(status.Error(codes.Unavailable, "connection error"))
+		if strings.Contains(line, "usermod") || !strings.Contains(line, "api.group") {
+			t.Errorf("report = %q, want api.group named and nobody sent into root's group", line)
+		}
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
 		t.Fatal(err)

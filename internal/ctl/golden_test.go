@@ -25,6 +25,7 @@ var readOnly = []struct {
 	{"resolve-found", "resolve 198.51.100.10", 0},
 	{"resolve-no-proxy", "resolve 198.51.100.200", 1},
 	{"resolve-no-route", "resolve 2001:db8:2::1", 1},
+	{"resolve-self", "resolve 203.0.113.193", 1},
 	{"resolve-context-unknown", "resolve 10.0.0.1 --context red", 1},
 	{"flows", "flows", 0},
 	{"flows-state", "flows --state undecided,closed", 0},

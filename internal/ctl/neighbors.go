@@ -55,7 +55,7 @@ func atMostOne(cmd *cobra.Command, args []string) error {
 }
 
 func (a *app) neighborTable(w io.Writer, list []*pncv1.Neighbor) error {
-	g := newGrid(w, "NEIGHBOR", "AS", "STATE", "SINCE", "RECEIVED", "ADVERTISED", "NHC", "PNC", "FLAPS", "DESCRIPTION")
+	g := newGrid(w, "NEIGHBOR", "AS", "STATE", "SINCE", "RECEIVED", "ADVERTISED", "NHC", "PNC", "ESTABLISHED", "DESCRIPTION")
 	for _, n := range list {
 		g.row(n.GetAddress(), number(n.GetPeerAs()), n.GetState(), a.age(n.GetSince()), number(n.GetReceived()), number(n.GetAdvertised()),
 			number(n.GetNhcReceived()), number(n.GetPncBelieved()), number(n.GetFlaps()), n.GetDescription())

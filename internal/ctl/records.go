@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -26,7 +27,7 @@ func (r *recordFlags) register(cmd *cobra.Command) {
 	f.StringVar(&r.qp, "qp", "", "only records about this destination QP, decimal or 0x hexadecimal")
 	f.StringSliceVar(&r.outcomes, "outcome", nil, "only these outcomes, as in map-miss; proxy/paced for one part only")
 	f.StringVar(&r.since, "since", "", "only records from then on: how long ago (10m), or a time (RFC 3339)")
-	f.StringVar(&r.until, "until", "", "only records before then: how long ago, or a time")
+	f.StringVar(&r.until, "until", "", "only records before then: how long ago, or a time; what follows ends at that time")
 	_ = cmd.RegisterFlagCompletionFunc("outcome", cobra.FixedCompletions(outcomeNames(), cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -81,6 +82,9 @@ func (a *app) recordsCommand() *cobra.Command {
 			if follow {
 				return a.watchRecords(ctx, filter, true, count)
 			}
+			if count > 0 {
+				return usagef("--count needs --follow beside it; --limit bounds a listing")
+			}
 			req := &pncv1.ListRecordsRequest{Filter: filter, Limit: limit}
 			res, err := ask(ctx, a, pncv1.NewRecordServiceClient, pncv1.RecordServiceClient.ListRecords, req)
 			if err != nil {
@@ -94,13 +98,12 @@ func (a *app) recordsCommand() *cobra.Command {
 				a.truncated(limit == 0 && res.GetTruncated()) // who gives a limit wants the newest
 				return g.flush()
 			})
-		}),
+		}, flagRule{names: []string{"follow", "limit"}}),
 	}
 	flags.register(cmd)
 	cmd.Flags().Uint32Var(&limit, "limit", 0, "at most this many of the newest (default 1000)")
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "show what is kept, then each new record as it is made")
 	cmd.Flags().Uint32Var(&count, "count", 0, "with --follow: end after so many records (default: never)")
-	cmd.MarkFlagsMutuallyExclusive("follow", "limit")
 	return cmd
 }
 
@@ -164,6 +167,11 @@ func (a *app) countersCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if part != "" {
+				if err := oneOf("--part", part, counterParts(res)); err != nil {
+					return err
+				}
+			}
 			var kept []*pncv1.Counter
 			for _, c := range res.GetCounters() {
 				if (part == "" || c.GetPart() == part) && (!nonzero || c.GetValue() > 0) {
@@ -181,6 +189,27 @@ func (a *app) countersCommand() *cobra.Command {
 		}),
 	}
 	cmd.Flags().StringVar(&part, "part", "", "only counters of this part, as in proxy")
+	_ = cmd.RegisterFlagCompletionFunc("part", a.completeParts)
 	cmd.Flags().BoolVar(&nonzero, "nonzero", false, "only counters that are not zero")
 	return cmd
+}
+
+// counterParts lists the parts that counters belong to, sorted.
+func counterParts(res *pncv1.ListCountersResponse) []string {
+	var parts []string
+	for _, c := range res.GetCounters() {
+		parts = append(parts, c.GetPart())
+	}
+	slices.Sort(parts)
+	return slices.Compact(parts)
+}
+
+// completeParts offers the parts that pncd counts, and nothing when it does not answer.
+func (a *app) completeParts(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	a.timeout = min(a.timeout, completionTimeout)
+	res, err := ask(cmd.Context(), a, pncv1.NewRecordServiceClient, pncv1.RecordServiceClient.ListCounters, &pncv1.ListCountersRequest{})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return counterParts(res), cobra.ShellCompDirectiveNoFileComp
 }

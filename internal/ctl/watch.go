@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
@@ -108,6 +109,17 @@ func (a *app) watchRecordsCommand() *cobra.Command {
 }
 
 func (a *app) watchRecords(ctx context.Context, filter *pncv1.RecordFilter, history bool, count uint32) error {
+	if filter.GetUntil() != nil {
+		left := filter.GetUntil().AsTime().Sub(a.env.Now())
+		if left <= 0 {
+			return usagef("--until: the time has passed, so there is nothing to follow; 'pncctl records --until' lists what was before it")
+		}
+		// A timer and no deadline: a server that sees the deadline first would end the stream with an error.
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		defer cancel()
+		defer time.AfterFunc(left, cancel).Stop()
+	}
 	widths := []int{24, 6, 15, 19, 15, 15, 9, 15, 5, 9, 0}
 	columns := make([]column, len(recordHeader))
 	for i, name := range recordHeader {
