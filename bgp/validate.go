@@ -172,6 +172,10 @@ func (c *Config) checkOriginate(o OriginateConfig) error {
 	switch {
 	case !o.Prefix.IsValid(), o.Prefix != o.Prefix.Masked():
 		return wrong(at, "must be a prefix without host bits")
+	case o.Prefix.Bits() == 0:
+		return wrong(at, "a default route must not be announced with PNC")
+	case o.Prefix.Addr().IsMulticast(), o.Prefix.Addr().IsLoopback(), o.Prefix.Addr().IsLinkLocalUnicast():
+		return wrong(at, "must be a prefix of unicast addresses")
 	case int(o.Mode) >= len(modeNames):
 		return wrong(at, "mode %d is unknown", o.Mode)
 	case pnc.CheckProxy(o.Proxy) != nil:

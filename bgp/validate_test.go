@@ -61,6 +61,8 @@ func TestAWrongConfigurationNamesTheFieldAndTheRule(t *testing.T) {
 		"never come up":               func(c *Config) { c.Neighbors[0].Passive, c.ListenPort = true, -1 },
 		"no listen address":           func(c *Config) { c.Neighbors[0].Passive, c.ListenAddresses = true, []netip.Addr{addr("::")} },
 		"once each":                   func(c *Config) { c.Neighbors[0].Families = []Family{IPv4Unicast, IPv4Unicast} },
+		"default route":               func(c *Config) { c.Originate[0].Prefix = prefix("0.0.0.0/0") },
+		"prefix of unicast":           func(c *Config) { c.Originate[0].Prefix = prefix("224.0.0.0/4") },
 		"host bits":                   func(c *Config) { c.Originate[0].Prefix = prefix("203.0.113.1/24") },
 		"mode 9":                      func(c *Config) { c.Originate[0].Mode = 9 },
 		"proxy address":               func(c *Config) { c.Originate[0].Proxy = netip.Addr{} },

@@ -173,7 +173,6 @@ func TestCheckHoldsTheRulesOfTheParts(t *testing.T) {
 	}
 	for _, tc := range []struct{ add, want string }{
 		{"", ""},
-		{", multihop_ttl: 4", "EBGP multihop is for EBGP"},
 		{", families: [ipv4-unicast, ipv4-unicast]", "once each"},
 		{", password_file: " + key, "TCP MD5 takes at most 80"},
 		{", password_file: " + key + ".none", "no such file"},

@@ -23,6 +23,8 @@ func Main(cfg *config.Config, path string, log *logrus.Logger) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
+	// A log whose reader went away is no reason to die with sockets open and capabilities announced.
+	signal.Ignore(syscall.SIGPIPE)
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)

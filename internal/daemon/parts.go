@@ -107,13 +107,13 @@ func (p *parts) apply(c *config.Config) error {
 func (d *Daemon) specs(c *config.Config, p *parts) []unitSpec {
 	var out []unitSpec
 	if c.CongestionNode != nil || c.Proxy != nil {
-		out = append(out, unitSpec{name: "sender", key: "sender", open: d.sender.open})
+		out = append(out, unitSpec{name: "sender", key: "sender", open: d.sender.open, health: d.senderHealth(c)})
 	}
 	if c.CongestionNode != nil {
 		for _, name := range c.CongestionNode.Interfaces {
 			out = append(out, unitSpec{name: "detector:" + name, key: "detector:" + name, open: func() (runner, error) {
 				return openDetector(name, p.notifier, d.now, d.rings)
-			}})
+			}, health: linkHealth(name)})
 		}
 	}
 	if c.Proxy != nil {
@@ -127,6 +127,7 @@ func (d *Daemon) proxySpecs(c *config.Proxy, p *parts) []unitSpec {
 	for _, name := range c.Taps {
 		out = append(out, unitSpec{
 			name: "tap:" + name, key: fmt.Sprintf("tap:%s:%d", name, c.TapRing), open: p.learner.tapOpener(name, c.TapRing, d.rings),
+			health: linkHealth(name),
 		})
 	}
 	for _, a := range []config.Addr{c.IPv4, c.IPv6} {
@@ -137,7 +138,7 @@ func (d *Daemon) proxySpecs(c *config.Proxy, p *parts) []unitSpec {
 		name := "translator:" + addr.String()
 		out = append(out, unitSpec{name: name, key: name, open: func() (runner, error) {
 			return openReceiver(addr, p.translator)
-		}})
+		}, health: d.addressHealth(a)})
 	}
 	return out
 }

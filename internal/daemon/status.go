@@ -63,8 +63,12 @@ func (d *Daemon) partList() []*pncv1.Part {
 		p := &pncv1.Part{Name: spec.name, State: pncv1.PartState_PART_STATE_DISABLED, Detail: "the mechanism is disabled"}
 		if s, ok := running[spec.name]; ok {
 			p.State, p.Detail = pncv1.PartState_PART_STATE_READY, ""
-			if s.state == unitFailed {
-				p.State, p.Detail = pncv1.PartState_PART_STATE_FAILED, fmt.Sprint(s.err)
+			err := s.err
+			if s.state == unitRunning && spec.health != nil {
+				err = spec.health()
+			}
+			if err != nil {
+				p.State, p.Detail = pncv1.PartState_PART_STATE_FAILED, err.Error()
 			}
 		}
 		out = append(out, p)

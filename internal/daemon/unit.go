@@ -23,6 +23,9 @@ type unitSpec struct {
 	name string // as shown to an operator: tap:eth0
 	key  string // the name and every setting that needs a new one when it changes
 	open func() (runner, error)
+	// health says what is wrong although the part runs: a link that is down, an address that is gone. Nil:
+	// nothing can be.
+	health func() error
 }
 
 // unitState says what a unit is doing.
