@@ -29,7 +29,7 @@ build: check-go
 
 # FAMILY=6 for IPv6; PCAP=file replays the RoCEv2 packets of a capture.
 demo: setup build
-	@bin/pnclab demo --family $(FAMILY) $(if $(PCAP),--pcap $(PCAP))
+	@bin/pnclab demo --family $(FAMILY) $(if $(PCAP),--pcap "$$PCAP")
 
 # The race detector makes the learning simulation slow, so its long cases run a second time without it.
 # The filter fails on a skip that .ci/allowed-skips does not list when CI is set.

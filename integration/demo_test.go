@@ -3,10 +3,16 @@ package integration
 import (
 	"bytes"
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
+	"github.com/gopacket/gopacket/pcapgo"
 	"go.uber.org/goleak"
 
 	"pncd/integration/demo"
@@ -31,6 +37,38 @@ func TestDemoShowsBothActs(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestDemoWithACaptureThatCannotServeFailsBeforeTheLabIsBuilt(t *testing.T) {
+	dir := t.TempDir()
+	empty := filepath.Join(dir, "empty.pcap")
+	var file bytes.Buffer
+	w := pcapgo.NewWriter(&file)
+	if err := w.WriteFileHeader(65536, layers.LinkTypeEthernet); err != nil {
+		t.Fatal(err)
+	}
+	arp := make([]byte, 60)
+	arp[12], arp[13] = 8, 6
+	if err := w.WritePacket(gopacket.CaptureInfo{Timestamp: time.Unix(1, 0), CaptureLength: len(arp), Length: len(arp)}, arp); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(empty, file.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		filepath.Join(dir, "none.pcap"): "no such file",
+		empty:                           "no RoCEv2 packet among 1",
+	} {
+		var out bytes.Buffer
+		state := filepath.Join(dir, "state")
+		err := demo.Run(testContext(t), demo.Options{Family: 4, PCAP: path, Out: &out, StateDir: state, Unique: true})
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
+			t.Errorf("error %v, want %q and the file", err, want)
+		}
+		if _, err := os.Stat(state); err == nil || out.Len() > 0 {
+			t.Errorf("a lab was begun: %q", out.String())
+		}
 	}
 }
 

@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,6 +33,7 @@ func labCommand() *cobra.Command {
 // labRunCommand keeps the lab up in the foreground; `lab up` starts the same in the background.
 func labRunCommand() *cobra.Command {
 	var dir string
+	var removeDir bool
 	cmd := &cobra.Command{
 		Use:   "run FILE",
 		Short: "Bring a topology up until interrupted, then take it down",
@@ -45,7 +46,10 @@ func labRunCommand() *cobra.Command {
 			for _, line := range topo.Ignored {
 				_, _ = fmt.Fprintln(cmd.ErrOrStderr(), line)
 			}
-			opt := lab.Options{Dir: dir, Log: logger(cmd)}
+			opt := lab.Options{Dir: dir, RemoveDir: true, Log: logger(cmd)}
+			if removeDir {
+				opt.Temporary = []string{dir}
+			}
 			err = lab.Run(cmd.Context(), topo, opt, func(ctx context.Context, l *lab.Lab) error {
 				_, _ = fmt.Fprintf(cmd.OutOrStdout(), "lab %s is up; logs in %s; interrupt to take it down\n", l.Name, l.Dir())
 				<-ctx.Done()
@@ -57,9 +61,13 @@ func labRunCommand() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&dir, "dir", "", "folder of logs and of the nodes' /run; a temporary one when empty")
+	cmd.Flags().StringVar(&dir, "dir", "", dirHelp)
+	cmd.Flags().BoolVar(&removeDir, "remove-dir", false, "remove --dir with the lab")
+	_ = cmd.Flags().MarkHidden("remove-dir") // for `lab up`, which makes the folder before the lab is there
 	return cmd
 }
+
+const dirHelp = "folder of logs, which is kept; when empty, a temporary one that goes with the lab"
 
 func labUpCommand() *cobra.Command {
 	var dir string
@@ -75,28 +83,36 @@ func labUpCommand() *cobra.Command {
 			return background(cmd, topo, dir)
 		},
 	}
-	cmd.Flags().StringVar(&dir, "dir", "", "folder of logs and of the nodes' /run; a temporary one when empty")
+	cmd.Flags().StringVar(&dir, "dir", "", dirHelp)
 	return cmd
 }
 
+// mostLog is how much of a failed lab's log is shown.
+const mostLog = 1 << 20
+
 // background starts `lab run` in a session of its own and waits until the lab is up, or has failed.
-func background(cmd *cobra.Command, topo *lab.Topology, dir string) error {
+func background(cmd *cobra.Command, topo *lab.Topology, dir string) (err error) {
+	args := []string{"lab", "run", "--verbose"}
 	if dir == "" {
-		var err error
 		if dir, err = os.MkdirTemp("", "pncd-lab-"); err != nil {
 			return err
 		}
+		args = append(args, "--remove-dir")
+		defer func() {
+			if err != nil { // the runner may have failed before the folder was its own
+				_ = os.RemoveAll(dir)
+			}
+		}()
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	logPath := filepath.Join(dir, "lab.log")
-	logFile, err := os.Create(logPath)
+	logFile, err := os.Create(filepath.Join(dir, "lab.log"))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = logFile.Close() }()
-	keeper := exec.Command("/proc/self/exe", "lab", "run", "--verbose", "--dir", dir, topo.File)
+	keeper := exec.Command("/proc/self/exe", append(args, "--dir", dir, topo.File)...)
 	keeper.Stdout, keeper.Stderr = logFile, logFile
 	keeper.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := keeper.Start(); err != nil {
@@ -109,7 +125,7 @@ func background(cmd *cobra.Command, topo *lab.Topology, dir string) error {
 	for {
 		select {
 		case err := <-ended:
-			text, _ := os.ReadFile(logPath)
+			text, _ := io.ReadAll(io.NewSectionReader(logFile, 0, mostLog)) // by its name it may be gone
 			return fmt.Errorf("the lab did not come up: %w\n%s", err, text)
 		case <-cmd.Context().Done():
 			_ = keeper.Process.Signal(syscall.SIGTERM)
@@ -119,14 +135,22 @@ func background(cmd *cobra.Command, topo *lab.Topology, dir string) error {
 		}
 		s, ok, err := find(topo.Name)
 		if err != nil {
+			_ = keeper.Process.Signal(syscall.SIGTERM)
+			<-ended
 			return err
 		}
 		if ok && s.Ready && s.Owner.PID == keeper.Process.Pid {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "lab %s is up (pid %d); logs in %s; take it down with `pnclab lab down %s`\n",
+			_, _ = fmt.Fprintf(cmd.OutOrStdout(), "lab %s is up (pid %d); logs in %s; take it down with `pnclab lab down %s`\n",
 				topo.Name, keeper.Process.Pid, dir, topo.Name)
-			return err
+			return nil
 		}
 	}
+}
+
+// isFile tells a topology file from the name of a lab.
+func isFile(arg string) bool {
+	st, err := os.Stat(arg)
+	return err == nil && !st.IsDir()
 }
 
 func find(name string) (lab.State, bool, error) {
@@ -152,7 +176,7 @@ func labDownCommand() *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := args[0]
-			if _, err := os.Stat(name); err == nil {
+			if isFile(name) {
 				topo, err := lab.Load(name)
 				if err != nil {
 					return usageError{err}
@@ -198,45 +222,6 @@ func waitGone(ctx context.Context, owner lab.Ident) error {
 	return nil
 }
 
-func labInspectCommand() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "inspect FILE",
-		Short: "Show what a topology file becomes here, without making it",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			topo, err := lab.Load(args[0])
-			if err != nil {
-				return usageError{err}
-			}
-			if asJSON {
-				enc := json.NewEncoder(cmd.OutOrStdout())
-				enc.SetIndent("", "  ")
-				return enc.Encode(topo)
-			}
-			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-			_, _ = fmt.Fprintf(w, "lab %s\nNODE\tKIND\tIMAGE\tNAMESPACE\n", topo.Name)
-			for _, n := range topo.Nodes {
-				owner := n.Name
-				if n.NetworkMode != "" {
-					owner = n.NetworkMode
-				}
-				_, _ = fmt.Fprintf(w, "%s\t%s\t%s\tpncd-%s-%s\n", n.Name, n.Kind, n.Image, topo.Name, owner)
-			}
-			_, _ = fmt.Fprintf(w, "LINK\tMTU\n")
-			for _, l := range topo.Links {
-				_, _ = fmt.Fprintf(w, "%s - %s\t%d\n", l.A, l.B, l.MTU)
-			}
-			for _, line := range topo.Ignored {
-				_, _ = fmt.Fprintln(w, line)
-			}
-			return w.Flush()
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "JSON")
-	return cmd
-}
-
 func labListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
@@ -250,14 +235,7 @@ func labListCommand() *cobra.Command {
 			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 			_, _ = fmt.Fprintln(w, "LAB\tPID\tSTATE\tSINCE\tDIRECTORY")
 			for _, s := range states {
-				state := "starting"
-				switch {
-				case !s.Owner.Alive():
-					state = "killed"
-				case s.Ready:
-					state = "up"
-				}
-				_, _ = fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\n", s.Lab, s.Owner.PID, state, s.StartedAt.Format(time.RFC3339), s.Dir)
+				_, _ = fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\n", s.Lab, s.Owner.PID, stateOf(&s), s.StartedAt.Format(time.RFC3339), s.Dir)
 			}
 			return w.Flush()
 		},

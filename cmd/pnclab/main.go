@@ -30,15 +30,24 @@ type usageError struct{ error }
 func run(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	broken := make(chan os.Signal, 1) // never read: see pipe
+	signal.Notify(broken, syscall.SIGPIPE)
+	defer signal.Stop(broken)
 	cmd := root()
 	cmd.SetArgs(args)
+	cmd.SetOut(pipe{os.Stdout, cancel})
+	cmd.SetErr(pipe{os.Stderr, cancel})
 	started := false
 	noteStart(cmd, &started)
 	err := cmd.ExecuteContext(ctx)
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintln(os.Stderr, "pnclab:", err)
+	if !errors.Is(err, syscall.EPIPE) { // who closes the pipe wants no more
+		fmt.Fprintln(os.Stderr, "pnclab:", err)
+	}
 	var usage usageError
 	if !started || errors.As(err, &usage) {
 		return exitUsage

@@ -28,6 +28,7 @@ func TestExitStatusTellsUsageFromFailure(t *testing.T) {
 		{[]string{"lab"}, exitUsage},
 		{[]string{"lab", "nosuch"}, exitUsage},
 		{[]string{"lab", "inspect", bad}, exitUsage},
+		{[]string{"lab", "inspect", "no-such-lab"}, exitUsage},
 		{[]string{"watch"}, exitUsage},
 		{[]string{"generate", "--local", "x", "--peer", "10.0.0.1"}, exitUsage},
 		{[]string{"generate", "--local", "10.0.0.1", "--peer", "10.0.0.2", "--ports", "x"}, exitFailed},
@@ -35,6 +36,7 @@ func TestExitStatusTellsUsageFromFailure(t *testing.T) {
 		{[]string{"replay", "--local", "10.0.0.1", "--peer", "10.0.0.2", "--pcap", good, "--ecn", "x"}, exitUsage},
 		{[]string{"watch", "-i", "nosuch0"}, exitFailed},
 		{[]string{"demo", "--family", "5"}, exitUsage},
+		{[]string{"demo", "--pcap", filepath.Join(dir, "nosuch")}, exitFailed},
 		{[]string{"lab", "down", "no-such-lab"}, exitFailed},
 	} {
 		if got := run(c.args); got != c.want {

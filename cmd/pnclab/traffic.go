@@ -129,7 +129,7 @@ func generateCommand() *cobra.Command {
 				return err
 			}
 			for _, pair := range g.Pairs() {
-				_, _ = fmt.Fprintf(cmd.OutOrStdout(), "pair 0x%06x (port %d) - 0x%06x (port %d)\n",
+				_, _ = fmt.Fprintf(cmd.OutOrStdout(), "pair 0x%x (port %d) - 0x%x (port %d)\n",
 					pair.LocalQPN, pair.LocalPort, pair.PeerQPN, pair.PeerPort)
 			}
 			err = runTraffic(cmd, duration, messages == 0, g.Run, g.Close)

@@ -36,12 +36,12 @@ func (d *demo) learned(ctx context.Context, p labtraffic.Pair) error {
 			return nil
 		})
 		if err != nil {
-			return fmt.Errorf("the proxy does not know the Source QP of %s to %s, Destination QP 0x%06x: %w", way.sender, way.receiver, way.dest, err)
+			return fmt.Errorf("the proxy does not know the Source QP of %s to %s, Destination QP 0x%x: %w", way.sender, way.receiver, way.dest, err)
 		}
-		d.say.at(f.GetLearnedAt().AsTime(), "proxy learned by %s: %s to %s, Destination QP 0x%06x -> Source QP 0x%06x%s",
+		d.say.at(f.GetLearnedAt().AsTime(), "proxy learned by %s: %s to %s, Destination QP 0x%x -> Source QP 0x%x%s",
 			sourceName(f.GetSource()), way.sender, way.receiver, way.dest, f.GetSourceQp(), votes(f))
 		if f.GetSourceQp() != way.source {
-			return fmt.Errorf("the proxy names 0x%06x, the truth is 0x%06x", f.GetSourceQp(), way.source)
+			return fmt.Errorf("the proxy names 0x%x, the truth is 0x%x", f.GetSourceQp(), way.source)
 		}
 	}
 	return nil
@@ -95,13 +95,13 @@ func (d *demo) actOne(ctx context.Context, t *traffic) error {
 		return fmt.Errorf("no CNP for the congested flow: %w", err)
 	}
 	e := joined[0]
-	d.say.at(e.congestion.GetAt().AsTime(), "congestion node: %s, flow %s, Destination QP 0x%06x, event number %d to proxy %s",
+	d.say.at(e.congestion.GetAt().AsTime(), "congestion node: %s, flow %s, Destination QP 0x%x, event number %d to proxy %s",
 		e.congestion.GetCongestion().GetSource(), flowName(e.congestion), e.congestion.GetFlow().GetDestinationQp(),
 		e.congestion.GetCongestion().GetEvent().GetPort(), e.congestion.GetCongestion().GetProxy())
 	tr := e.translation.GetTranslation()
-	d.say.at(e.translation.GetAt().AsTime(), "proxy: event number %d from %s, Source QP 0x%06x, receipt port %d, handed on after %v",
+	d.say.at(e.translation.GetAt().AsTime(), "proxy: event number %d from %s, Source QP 0x%x, receipt port %d, handed on after %v",
 		tr.GetEvent().GetPort(), tr.GetCongestionNode(), tr.GetSourceQp(), tr.GetReceiptPort(), tr.GetLatency().AsDuration().Round(time.Microsecond/10))
-	d.say.at(e.cnp.At, "sender: CNP from %v, Destination QP 0x%06x, receipt port %d, ICRC %s",
+	d.say.at(e.cnp.At, "sender: CNP from %v, Destination QP 0x%x, receipt port %d, ICRC %s",
 		e.cnp.From, e.cnp.DestinationQP, e.cnp.ReceiptPort, valid(e.cnp.ICRCValid))
 	for _, e := range joined {
 		if err := d.check(e, t.pair.LocalQPN); err != nil {
@@ -134,7 +134,7 @@ func valid(ok bool) string {
 func (d *demo) check(e event, want uint32) error {
 	switch {
 	case e.cnp.DestinationQP != want:
-		return fmt.Errorf("a CNP names QP 0x%06x, the sender's is 0x%06x", e.cnp.DestinationQP, want)
+		return fmt.Errorf("a CNP names QP 0x%x, the sender's is 0x%x", e.cnp.DestinationQP, want)
 	case !e.cnp.ICRCValid:
 		return errors.New("a CNP's ICRC is wrong")
 	case e.cnp.From != d.plan.Receiver || e.cnp.To != d.plan.Sender:
@@ -186,7 +186,7 @@ func (d *demo) actTwo(ctx context.Context) error {
 	run, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() { done <- g.Run(run) }()
-	d.say.at(time.Now(), "traffic starts: RDMA WRITE in one direction to Destination QP 0x%06x", strangerQP)
+	d.say.at(time.Now(), "traffic starts: RDMA WRITE in one direction to Destination QP 0x%x", strangerQP)
 	if err = d.undecided(ctx); err == nil {
 		err = d.silence(ctx)
 	}
@@ -209,7 +209,7 @@ func (d *demo) undecided(ctx context.Context) error {
 		return fmt.Errorf("the proxy does not list the flow: %w", err)
 	}
 	if f.GetState() != pncv1.FlowState_FLOW_STATE_UNDECIDED || f.GetSourceQp() != 0 {
-		return fmt.Errorf("the proxy shows the flow as %v with Source QP 0x%06x; one direction decides nothing", f.GetState(), f.GetSourceQp())
+		return fmt.Errorf("the proxy shows the flow as %v with Source QP 0x%x; one direction decides nothing", f.GetState(), f.GetSourceQp())
 	}
 	d.say.at(time.Now(), "proxy lists the flow: undecided")
 	return nil
@@ -235,7 +235,7 @@ func (d *demo) silence(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the proxy gives no reason for its silence: %w", err)
 	}
-	d.say.at(sent.GetAt().AsTime(), "congestion node: event number %d to proxy %s, Destination QP 0x%06x",
+	d.say.at(sent.GetAt().AsTime(), "congestion node: event number %d to proxy %s, Destination QP 0x%x",
 		sent.GetCongestion().GetEvent().GetPort(), sent.GetCongestion().GetProxy(), sent.GetFlow().GetDestinationQp())
 	o := got.GetOutcome()
 	d.say.at(got.GetAt().AsTime(), "proxy: event number %d: %s", got.GetTranslation().GetEvent().GetPort(), evidence.Name(o))

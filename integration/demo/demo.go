@@ -35,6 +35,10 @@ type demo struct {
 	bed  *bed.Bed
 	say  *timeline
 	seen *observer
+
+	capture *labtraffic.Capture // of Options.PCAP
+	pair    labtraffic.Pair     // in it
+	closes  bool                // it has a DREQ
 }
 
 // Run runs the demonstration and takes everything down. It returns nil only when all was seen.
@@ -43,6 +47,14 @@ func Run(ctx context.Context, opt Options) (err error) {
 		opt.Patience = 20 * time.Second
 	}
 	d := &demo{opt: opt, plan: bed.PlanFor(opt.Family), say: newTimeline(opt.Out)}
+	if opt.PCAP != "" { // before anything is built for it
+		if d.capture, err = labtraffic.ReadCapture(opt.PCAP, opt.Swap); err != nil {
+			return err
+		}
+		if d.pair, d.closes, err = d.capture.Pair(); err != nil {
+			return fmt.Errorf("capture %s: %w", opt.PCAP, err)
+		}
+	}
 	d.say.title("pncd: a congested router's event becomes the right CNP at the sender (IPv%d)", d.plan.Family)
 	d.say.plain("  sender %v - proxy %v (FRR + pncd) - route reflector %v (FRR)", d.plan.Sender, d.plan.Proxy, d.plan.Reflector)
 	d.say.plain("  - congestion node %v (pncd) - receiver %v", d.plan.Congestion, d.plan.Receiver)
@@ -156,14 +168,8 @@ func (d *demo) startTraffic(ctx context.Context) (*traffic, error) {
 	sender, receiver := d.bed.Host(bed.Sender, d.plan.Sender), d.bed.Host(bed.Receiver, d.plan.Receiver)
 	var run func(context.Context) error
 	t := &traffic{}
-	if d.opt.PCAP != "" {
-		c, err := labtraffic.ReadCapture(d.opt.PCAP, d.opt.Swap)
-		if err != nil {
-			return nil, err
-		}
-		if t.pair, t.held, err = c.Pair(); err != nil {
-			return nil, err
-		}
+	if c := d.capture; c != nil {
+		t.pair, t.held = d.pair, d.closes
 		r, err := labtraffic.NewReplay(labtraffic.ReplayConfig{Capture: c, Local: sender, Peer: receiver, Loop: true, HoldClose: true})
 		if err != nil {
 			return nil, err
@@ -180,7 +186,7 @@ func (d *demo) startTraffic(ctx context.Context) (*traffic, error) {
 		}
 		t.pair, t.held = g.Pairs()[0], true
 		run, t.close = g.Run, g.Close
-		d.say.at(time.Now(), "traffic starts: connection management, then RDMA WRITE, 0x%06x to 0x%06x", t.pair.LocalQPN, t.pair.PeerQPN)
+		d.say.at(time.Now(), "traffic starts: connection management, then RDMA WRITE, 0x%x to 0x%x", t.pair.LocalQPN, t.pair.PeerQPN)
 	}
 	done := make(chan error, 1)
 	ctx, cancel := context.WithCancel(ctx)

@@ -22,5 +22,5 @@ func (l *timeline) at(t time.Time, format string, args ...any) {
 func (l *timeline) title(format string, args ...any) { l.plain("\n"+format, args...) }
 
 func (l *timeline) plain(format string, args ...any) {
-	_, _ = fmt.Fprintf(l.out, format+"\n", args...) // a closed pipe must not stop the demonstration half-way
+	_, _ = fmt.Fprintf(l.out, format+"\n", args...) // whoever owns a closed pipe ends the context
 }

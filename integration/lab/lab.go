@@ -88,7 +88,7 @@ func Up(ctx context.Context, topo *Topology, opt Options) (*Lab, error) {
 		l.log.WithError(err).Warn("what a dead lab left could not be removed")
 	}
 	var err error
-	if l.state, err = claim(opt.StateDir, l.Name, namespaceNames(l.Name, topo)); err != nil {
+	if l.state, err = claim(opt.StateDir, l.Name, topo.File, namespaceNames(l.Name, topo)); err != nil {
 		return nil, err
 	}
 	l.forks = newForker()

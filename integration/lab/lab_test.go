@@ -305,7 +305,7 @@ func TestNextStartRemovesWhatSIGKILLLeft(t *testing.T) {
 		_ = cmd.Wait()
 		t.Fatalf("the lab did not come up: %s", got)
 	}
-	if _, err := claim(state, topo.Name, nil); err == nil {
+	if _, err := claim(state, topo.Name, topo.File, nil); err == nil {
 		t.Error("a lab's name could be claimed while it is up")
 	}
 	// A daemon that has changed its user, or has left its session, is not reached by a parent's death signal.
@@ -337,6 +337,9 @@ func TestNextStartRemovesWhatSIGKILLLeft(t *testing.T) {
 	left, err := Labs(state)
 	if err != nil || len(left) != 1 || left[0].Owner.Alive() {
 		t.Fatalf("the killed lab's state should be there: %+v, %v", left, err)
+	}
+	if left[0].File != topo.File {
+		t.Errorf("the state names the topology file %q, want %q", left[0].File, topo.File)
 	}
 	// Another lab's start removes it.
 	other := writeTopology(t, "name: t-other\ntopology: {nodes: {x: {kind: linux, image: debian}}}\n")

@@ -20,6 +20,7 @@ const DefaultStateDir = "/run/pncd-lab"
 // State is what a state file says of a lab.
 type State struct {
 	Lab        string    `json:"lab"`
+	File       string    `json:"file,omitempty"` // the topology's
 	Owner      Ident     `json:"owner"`
 	Ready      bool      `json:"ready"`
 	StartedAt  time.Time `json:"started_at"`
@@ -78,7 +79,7 @@ func stateDir(dir string) string {
 func runRoot(dir, lab string) string { return filepath.Join(stateDir(dir), lab) }
 
 // claim makes the state file before anything else is made, with every name that may come to be.
-func claim(dir, lab string, namespaces []string) (*stateFile, error) {
+func claim(dir, lab, file string, namespaces []string) (*stateFile, error) {
 	dir = stateDir(dir)
 	unlock, err := lock(dir)
 	if err != nil {
@@ -94,7 +95,7 @@ func claim(dir, lab string, namespaces []string) (*stateFile, error) {
 		return nil, err
 	}
 	f := &stateFile{path: path, s: State{
-		Lab: lab, Owner: Ident{PID: os.Getpid(), Start: start}, StartedAt: time.Now().UTC(), Namespaces: namespaces,
+		Lab: lab, File: file, Owner: Ident{PID: os.Getpid(), Start: start}, StartedAt: time.Now().UTC(), Namespaces: namespaces,
 	}}
 	return f, f.write()
 }

@@ -36,7 +36,7 @@ func (c *SeenCNP) WriteText(w io.Writer) error {
 	if !c.ICRCValid {
 		icrc = "INVALID"
 	}
-	_, err := fmt.Fprintf(w, "%s %s CNP from %v to %v Destination QP 0x%06x receipt port %d TOS 0x%02x TTL %d ICRC %s\n",
+	_, err := fmt.Fprintf(w, "%s %s CNP from %v to %v Destination QP 0x%x receipt port %d TOS 0x%02x TTL %d ICRC %s\n",
 		c.At.Format("15:04:05.000000"), c.Interface, c.From, c.To, c.DestinationQP, c.ReceiptPort, c.TOS, c.TTL, icrc)
 	return err
 }
