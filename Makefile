@@ -65,11 +65,10 @@ fuzz: check-go
 	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
 	    echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$pkg; done; done
 
-# A tarball with static binaries, the unit and the reference configuration.
+# A tarball with static binaries, the unit, the reference configuration, the documentation and licences.
+# The same commit gives the same octets.
 dist: build
-	@name=pncd-$(VERSION)-$$($(GO) env GOOS)-$$($(GO) env GOARCH); rm -rf dist/$$name; mkdir -p dist/$$name && \
-	  cp bin/pncd bin/pncctl bin/pnclab LICENSE README.md deploy/pncd.yaml deploy/pncd.service dist/$$name/ && cp -r docs dist/$$name/ && \
-	  tar -C dist --sort=name --owner=0 --group=0 --numeric-owner -czf dist/$$name.tar.gz $$name && rm -r dist/$$name && echo dist/$$name.tar.gz
+	@GO=$(GO) deploy/dist.sh $(VERSION) bin dist
 
 clean:
 	rm -rf bin dist
