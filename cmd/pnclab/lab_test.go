@@ -41,7 +41,7 @@ func newLabTest(t *testing.T, exec string) *labTest {
 	t.Cleanup(func() {
 		if _, ok, _ := find(l.name); ok {
 			t.Error("the lab is left")
-			_, _ = l.command(nil, "lab", "down", l.name).CombinedOutput()
+			_, _ = l.command(context.Background(), "lab", "down", l.name).CombinedOutput()
 		}
 		if left, _ := filepath.Glob("/run/netns/pncd-" + l.name + "-*"); len(left) > 0 {
 			t.Errorf("namespaces are left: %v", left)
@@ -54,9 +54,6 @@ func newLabTest(t *testing.T, exec string) *labTest {
 }
 
 func (l *labTest) command(ctx context.Context, args ...string) *exec.Cmd {
-	if ctx == nil {
-		ctx = context.Background()
-	}
 	cmd := exec.CommandContext(ctx, "/proc/self/exe", args...)
 	cmd.Env = append(os.Environ(), "PNCLAB_TEST_RUN=1", "TMPDIR="+l.tmp)
 	cmd.Dir = filepath.Dir(l.file)
