@@ -48,12 +48,13 @@ type Lab struct {
 	forks *forker
 	state *stateFile
 
-	mu       sync.Mutex
-	nodes    map[string]*node
-	procs    []*Process
-	programs map[string][]*Process
-	down     bool
-	madeDir  bool
+	mu        sync.Mutex
+	nodes     map[string]*node
+	procs     []*Process
+	programs  map[string][]*Process
+	listeners []*readiness
+	down      bool
+	madeDir   bool
 }
 
 // node is a node that is realised.
@@ -257,7 +258,7 @@ func (l *Lab) Down() error {
 		return nil
 	}
 	l.down = true
-	procs := l.procs
+	procs, listeners := l.procs, l.listeners
 	nodes := make([]*node, 0, len(l.nodes))
 	for _, n := range l.nodes {
 		nodes = append(nodes, n)
@@ -266,6 +267,9 @@ func (l *Lab) Down() error {
 
 	var errs []error
 	stopAll(procs)
+	for _, r := range listeners {
+		errs = append(errs, r.close())
+	}
 	for _, n := range nodes {
 		if n.holder != nil {
 			errs = append(errs, n.holder.end())

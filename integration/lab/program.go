@@ -18,6 +18,8 @@ type program struct {
 	args []string
 	// frr starts FRR's daemons instead: zebra and staticd first, then those that /etc/frr/daemons names.
 	frr bool
+	// notifies tells that the program says when it is ready (sd_notify(3)), unless the node has a cmd of its own.
+	notifies bool
 	// pkg is the Debian package that brings it.
 	pkg string
 }
@@ -27,7 +29,7 @@ var programs = map[string]program{
 	"frr":    {frr: true, pkg: "frr"},
 	"bird":   {entry: []string{"bird", "-f"}, args: []string{"-c", "/etc/bird/bird.conf", "-s", "/run/bird.ctl"}, pkg: "bird2"},
 	"exabgp": {entry: []string{"exabgp"}, args: []string{"/etc/exabgp/exabgp.conf"}, pkg: "exabgp"},
-	"pncd":   {entry: []string{"pncd"}, args: []string{"--config", "/etc/pncd/pncd.yaml"}},
+	"pncd":   {entry: []string{"pncd"}, args: []string{"--config", "/etc/pncd/pncd.yaml"}, notifies: true},
 	"pnclab": {entry: []string{"pnclab"}},
 
 	// Plain hosts: nothing but the node's own cmd and exec.

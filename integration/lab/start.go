@@ -39,6 +39,9 @@ func (l *Lab) startProgram(ctx context.Context, def *Node) error {
 	if argv[0], err = l.find(argv[0], pr.pkg); err != nil {
 		return err
 	}
+	if pr.notifies && def.Cmd == "" && def.Entrypoint == "" {
+		return l.startNotifying(ctx, def, Proc{Argv: argv})
+	}
 	return l.startOwn(ctx, def, Proc{Argv: argv})
 }
 
