@@ -28,6 +28,7 @@ var (
 		pnc.DisregardProxyNotAccepted:    pncv1.DisregardReason_DISREGARD_REASON_PROXY_NOT_ACCEPTED,
 		pnc.DisregardDuplicatePNC:        pncv1.DisregardReason_DISREGARD_REASON_DUPLICATE_PNC,
 		pnc.DisregardInvalidProxyAddress: pncv1.DisregardReason_DISREGARD_REASON_INVALID_PROXY_ADDRESS,
+		pnc.DisregardCommunityMissing:    pncv1.DisregardReason_DISREGARD_REASON_COMMUNITY_MISSING,
 	}
 	eventToProto = map[pnc.EventKind]pncv1.CapabilityEventKind{
 		pnc.EventLearned:     pncv1.CapabilityEventKind_CAPABILITY_EVENT_KIND_LEARNED,

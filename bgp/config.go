@@ -26,6 +26,9 @@ type Config struct {
 	Neighbors []NeighborConfig
 	Originate []OriginateConfig
 
+	// PreferLocalPref is the LOCAL_PREF of ModePrefer; 0: one more than the router's path has.
+	PreferLocalPref uint32
+
 	PNCCode       uint16         // characteristic code of the PNC; 0: nhc.DefaultPNCCode
 	AcceptProxies []netip.Prefix // proxies outside of these are disregarded; none: all are accepted
 }
@@ -86,11 +89,15 @@ const (
 	// ModePath announces a copy beside the router's own path, with the same next hop; reflectors and
 	// learners need add-path. Goes with the router's path.
 	ModePath
+	// ModePrefer announces a copy as ModePath does, with a higher LOCAL_PREF, so that it wins over the
+	// router's own path and needs no add-path. It draws the traffic of a prefix with several exits to
+	// the router that is followed. Goes with the router's path.
+	ModePrefer
 )
 
-var modeNames = [...]string{"originate", "inline", "path"}
+var modeNames = [...]string{"originate", "inline", "path", "prefer"}
 
-// String gives the name used in configuration: originate, inline or path.
+// String gives the name used in configuration: originate, inline, path or prefer.
 func (m Mode) String() string {
 	if int(m) < len(modeNames) {
 		return modeNames[m]
@@ -116,7 +123,8 @@ type OriginateConfig struct {
 	// NextHop is for ModeOriginate, and required there: normally the router's loopback. It is never
 	// an address of this node's own unless this node is the router.
 	NextHop netip.Addr
-	// From is the neighbour whose path ModeInline and ModePath follow. Without it: any, but inline
-	// only follows a path that a neighbour announces itself, not one that it reflects.
+	// From is the neighbour whose path the modes other than ModeOriginate follow. Without it: any, but
+	// inline only follows a path that a neighbour announces itself, not one that it reflects. ModePrefer
+	// never follows a reflected path that came without add-path: winning would push it out.
 	From netip.Addr
 }

@@ -2,7 +2,9 @@ package bgp
 
 import (
 	"cmp"
+	"encoding/binary"
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 
@@ -28,10 +30,15 @@ const (
 	attrLarge        = 32
 )
 
-// follow is the announcement of a router's path as ours: inline in its place, path beside it.
+// follow is the announcement of a router's path as ours: inline in its place, path beside it, prefer
+// above it.
 func (o *originator) follow(it item, from *path, raw engine.RawPath) (*engine.Announcement, error) {
 	if raw.NextHop.IsLinkLocalUnicast() || raw.NextHop.IsUnspecified() {
 		return nil, fmt.Errorf("the router's next hop %s means nothing beyond its link", raw.NextHop)
+	}
+	localPref, err := o.localPref(it, from)
+	if err != nil {
+		return nil, err
 	}
 	a := &engine.Announcement{Prefix: it.Prefix, NextHop: raw.NextHop.Unmap()}
 	var router engine.RawAttribute // NHC as the router sent it
@@ -42,7 +49,9 @@ func (o *originator) follow(it item, from *path, raw engine.RawPath) (*engine.An
 				router = attr // of several the first counts (RFC 7606 section 3 g)
 			}
 			continue
-		case t == attrClusterList && it.Mode == ModePath:
+		case t == attrLocalPref && localPref != nil:
+			continue
+		case t == attrClusterList && it.Mode != ModeInline:
 			// The copy starts its own way: a reflector that passed the router's path to us must
 			// not take it for a loop.
 			continue
@@ -55,10 +64,13 @@ func (o *originator) follow(it item, from *path, raw engine.RawPath) (*engine.An
 		}
 		a.Attributes = append(a.Attributes, attr)
 	}
+	if localPref != nil {
+		a.Attributes = append(a.Attributes, localPref)
+	}
 	if !from.peer.ebgp {
 		a.Attributes = o.reflected(a.Attributes, from)
 		a.NotTo = from.peerID
-		if it.Mode == ModePath {
+		if it.Mode != ModeInline {
 			a.NotTo = from.originator
 		}
 	}
@@ -71,6 +83,22 @@ func (o *originator) follow(it item, from *path, raw engine.RawPath) (*engine.An
 	}
 	slices.SortStableFunc(a.Attributes, func(x, y engine.RawAttribute) int { return cmp.Compare(x.Type(), y.Type()) })
 	return a, nil
+}
+
+// localPref is the LOCAL_PREF of a preferred copy; nil in the other modes. It has to be higher than the
+// router's: of two equal ones, a reflector passes the router's own on.
+func (o *originator) localPref(it item, from *path) (engine.RawAttribute, error) {
+	if it.Mode != ModePrefer {
+		return nil, nil
+	}
+	v := o.prefer
+	if v == 0 && from.localPref < math.MaxUint32 {
+		v = from.localPref + 1
+	}
+	if v <= from.localPref {
+		return nil, fmt.Errorf("the router's LOCAL_PREF %d is as high as that of mode prefer, or higher", from.localPref)
+	}
+	return binary.BigEndian.AppendUint32(engine.RawAttribute{nhc.FlagTransitive, attrLocalPref, 4}, v), nil
 }
 
 // reflected makes sure that ORIGINATOR_ID names the router (RFC 4456 section 8). GoBGP would put our

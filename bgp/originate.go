@@ -15,6 +15,7 @@ import (
 type originator struct {
 	routerID netip.Addr
 	code     uint16
+	prefer   uint32 // LOCAL_PREF of ModePrefer; 0: one more than the router's
 	enabled  bool
 	items    map[netip.Prefix]item
 	dirty    map[netip.Prefix]struct{} // prefixes to decide about again
@@ -37,11 +38,14 @@ const (
 	inactiveOff    inactive = "disabled"
 	inactiveInline inactive = "disabled; the router's path goes on without NHC"
 	inactiveRouter inactive = "no path of the router's yet"
+	// A reflector that sends one path would take the one that is followed back, because ours is better;
+	// ours would go with it, the first would come again, and so on.
+	inactiveReflected inactive = "the neighbour reflects the router's path without add-path, and a preferred copy would push it out: follow the router itself"
 )
 
 func newOriginator(c Config) *originator {
 	o := &originator{
-		routerID: c.RouterID, code: c.PNCCode,
+		routerID: c.RouterID, code: c.PNCCode, prefer: c.PreferLocalPref,
 		items: map[netip.Prefix]item{}, dirty: map[netip.Prefix]struct{}{},
 		current: map[netip.Prefix]engine.Announcement{}, status: map[netip.Prefix]inactive{},
 	}
@@ -51,8 +55,8 @@ func newOriginator(c Config) *originator {
 
 // configure takes over the configured prefixes; those that were asked for at run time stay.
 func (o *originator) configure(c Config) {
-	if o.code != c.PNCCode {
-		o.code = c.PNCCode
+	if o.code != c.PNCCode || o.prefer != c.PreferLocalPref {
+		o.code, o.prefer = c.PNCCode, c.PreferLocalPref
 		o.touchAll()
 	}
 	items := map[netip.Prefix]item{}
@@ -184,9 +188,9 @@ func (o *originator) decide(p netip.Prefix, r *rib, get fetch) (*engine.Announce
 		a, err := o.own(it)
 		return a, because(err), nil
 	}
-	from := r.router(it.OriginateConfig)
+	from, why := r.router(it.OriginateConfig)
 	if from == nil {
-		return nil, inactiveRouter, nil
+		return nil, why, nil
 	}
 	paths, err := get(from.peer.addr, p)
 	if err != nil {
@@ -210,23 +214,28 @@ func because(err error) inactive {
 	return active
 }
 
-// router picks the path that inline and path modes follow: the best one of the neighbour that is
-// named. Without a name, any neighbour's best; inline then only takes what a neighbour announces
-// itself. A path with a PNC on it is never the router's own but another node's copy, and two nodes
+// router picks the path that the other modes follow: the best one of the neighbour that is named.
+// Without a name, any neighbour's best; inline then only takes what a neighbour announces itself. A path with a PNC on it is never the router's own but another node's copy, and two nodes
 // that followed each other's copies would keep a dead route alive.
-func (r *rib) router(c OriginateConfig) *path {
+func (r *rib) router(c OriginateConfig) (*path, inactive) {
 	var candidates []*path
+	why := inactiveRouter
 	for _, x := range r.prefixes[c.Prefix] {
 		switch {
 		case c.From.IsValid() && x.peer.addr != c.From:
-		case !c.From.IsValid() && c.Mode == ModeInline && (x.clusters > 0 || x.originator != x.peerID):
+		case !c.From.IsValid() && c.Mode == ModeInline && x.reflected():
 		case x.verdict.proxy.IsValid():
+		case c.Mode == ModePrefer && x.reflected() && x.id == 0:
+			why = inactiveReflected
 		default:
 			candidates = append(candidates, x)
 		}
 	}
-	return best(candidates)
+	return best(candidates), why
 }
+
+// reflected reports whether the neighbour passes on another's path.
+func (x *path) reflected() bool { return x.clusters > 0 || x.originator != x.peerID }
 
 // own is the announcement of ModeOriginate: our route, so NHC goes without Partial. GoBGP adds
 // LOCAL_PREF and AS_PATH as the session needs them.

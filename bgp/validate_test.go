@@ -84,12 +84,12 @@ func TestAWrongConfigurationNamesTheFieldAndTheRule(t *testing.T) {
 }
 
 func TestModesHaveTheirNames(t *testing.T) {
-	for _, m := range []Mode{ModeOriginate, ModeInline, ModePath} {
+	for _, m := range []Mode{ModeOriginate, ModeInline, ModePath, ModePrefer} {
 		if got, ok := ParseMode(m.String()); !ok || got != m {
 			t.Errorf("%s", m)
 		}
 	}
-	if _, ok := ParseMode("prefer"); ok {
+	if _, ok := ParseMode("none"); ok {
 		t.Error("an unknown mode was read")
 	}
 }

@@ -70,6 +70,7 @@ const (
 	DisregardProxyNotAccepted                           // the proxy is outside of the accepted prefixes
 	DisregardDuplicatePNC                               // several different PNCs; the first was used
 	DisregardInvalidProxyAddress                        // the proxy is no usable unicast address
+	DisregardCommunityMissing                           // the neighbour's policy asks for a community that the route lacks
 
 	disregardCount
 )
@@ -77,6 +78,7 @@ const (
 var disregardNames = [disregardCount]string{
 	"none", "next-hop-mismatch", "malformed-attribute", "malformed-tlv", "unknown-length",
 	"ebgp-not-allowed", "proxy-not-accepted", "duplicate-pnc", "invalid-proxy-address",
+	"community-missing",
 }
 
 // String gives the name used in output, as in next-hop-mismatch.

@@ -40,7 +40,7 @@ func (c *checker) proxy(p *Proxy, b *BGP) {
 func (c *checker) sender(at string, s *Sender, b *BGP) {
 	c.want(s.Prefix.IsValid(), at+".prefix", "required")
 	c.senders(at+".prefix", s.Prefix)
-	c.oneOf(at+".mode", s.Mode, "inline", "originate", "path", "none")
+	c.oneOf(at+".mode", s.Mode, "inline", "originate", "path", "prefer", "none")
 	if s.Mode == "none" {
 		return
 	}
@@ -49,10 +49,10 @@ func (c *checker) sender(at string, s *Sender, b *BGP) {
 	c.unicast(at+".proxy", s.Proxy)
 	switch s.Mode {
 	case "originate":
-		c.want(!s.From.IsValid(), at+".from", "only for inline and path")
+		c.want(!s.From.IsValid(), at+".from", "only for inline, path and prefer")
 		c.want(!s.Prefix.IsValid() || !s.NextHop.IsValid() || s.NextHop.Is4() == s.Prefix.Addr().Is4(), at+".next_hop", "%s is not of the prefix's family; give next_hop", s.NextHop)
 		c.unicast(at+".next_hop", s.NextHop)
-	case "inline", "path":
+	case "inline", "path", "prefer":
 		c.want(!s.NextHop.IsValid(), at+".next_hop", "only for originate: this mode keeps the router's")
 		c.want(s.From.IsValid(), at+".from", "required: the neighbour whose announcement is followed")
 		if b != nil && s.From.IsValid() {

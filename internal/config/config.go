@@ -77,11 +77,15 @@ type Static struct {
 
 // BGP configures the speaker.
 type BGP struct {
-	AS            uint32     `yaml:"as"`
-	RouterID      Addr       `yaml:"router_id"`
-	Port          int        `yaml:"port"`
-	Listen        []Addr     `yaml:"listen"`
-	PNCCode       uint16     `yaml:"pnc_code"`
+	AS       uint32 `yaml:"as"`
+	RouterID Addr   `yaml:"router_id"`
+	Port     int    `yaml:"port"`
+	Listen   []Addr `yaml:"listen"`
+	PNCCode  uint16 `yaml:"pnc_code"`
+
+	// PreferLocalPref is the LOCAL_PREF of senders in mode prefer; 0: one more than the router's.
+	PreferLocalPref uint32 `yaml:"prefer_local_pref"`
+
 	AcceptProxies []Prefix   `yaml:"accept_proxies"`
 	Neighbors     []Neighbor `yaml:"neighbors"`
 }
@@ -153,7 +157,7 @@ type Proxy struct {
 // Sender is one prefix that the proxy serves.
 type Sender struct {
 	Prefix  Prefix `yaml:"prefix"`
-	Mode    string `yaml:"mode"` // inline, originate, path, none
+	Mode    string `yaml:"mode"` // inline, originate, path, prefer, none
 	Proxy   Addr   `yaml:"proxy"`
 	NextHop Addr   `yaml:"next_hop"`
 	From    Addr   `yaml:"from"`

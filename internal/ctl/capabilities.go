@@ -244,7 +244,7 @@ func (a *app) advertiseCommand() *cobra.Command {
 		}),
 	}
 	f := cmd.Flags()
-	f.StringVar(&mode, "mode", "originate", "originate, inline or path")
+	f.StringVar(&mode, "mode", "originate", "originate, inline, path or prefer")
 	f.StringVar(&req.Proxy, "proxy", "", "the proxy's address (default the configured one)")
 	f.StringVar(&req.NextHop, "next-hop", "", "the next hop, with mode originate (default the configured one)")
 	_ = cmd.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(enumNames(pncv1.OriginationMode(0)), cobra.ShellCompDirectiveNoFileComp))

@@ -20,7 +20,7 @@ func TestCompletionOffersCommandsValuesAndNeighbors(t *testing.T) {
 		{[]string{"counters", "--part", ""}, []string{"congestion-node", "proxy"}},
 		{[]string{"completion", ""}, []string{"bash", "zsh"}},
 		{[]string{"flows", "--state", ""}, []string{"learned", "contradicted"}},
-		{[]string{"advertise", "192.0.2.0/24", "--mode", ""}, []string{"inline", "path"}},
+		{[]string{"advertise", "192.0.2.0/24", "--mode", ""}, []string{"inline", "path", "prefer"}},
 	} {
 		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {
 			status, out, _ := pncctl(t, env, append([]string{"__complete"}, tt.args...)...)

@@ -49,6 +49,7 @@ var modes = map[pncv1.OriginationMode]bgp.Mode{
 	pncv1.OriginationMode_ORIGINATION_MODE_ORIGINATE: bgp.ModeOriginate,
 	pncv1.OriginationMode_ORIGINATION_MODE_INLINE:    bgp.ModeInline,
 	pncv1.OriginationMode_ORIGINATION_MODE_PATH:      bgp.ModePath,
+	pncv1.OriginationMode_ORIGINATION_MODE_PREFER:    bgp.ModePrefer,
 }
 
 func modeMessage(m bgp.Mode) pncv1.OriginationMode {

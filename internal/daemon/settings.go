@@ -101,7 +101,7 @@ func bgpSettings(c *config.Config) (bgp.Config, error) {
 	b := c.BGP
 	out := bgp.Config{
 		RouterID: b.RouterID.Addr, AS: b.AS, ListenPort: b.Port, ListenAddresses: addrs(b.Listen),
-		PNCCode: b.PNCCode, AcceptProxies: prefixes(b.AcceptProxies),
+		PNCCode: b.PNCCode, AcceptProxies: prefixes(b.AcceptProxies), PreferLocalPref: b.PreferLocalPref,
 	}
 	for i := range b.Neighbors {
 		n, err := neighborSettings(&b.Neighbors[i])

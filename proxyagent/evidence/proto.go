@@ -134,6 +134,8 @@ func disregardToProto(r pnc.DisregardReason) pncv1.DisregardReason {
 		return pncv1.DisregardReason_DISREGARD_REASON_DUPLICATE_PNC
 	case pnc.DisregardInvalidProxyAddress:
 		return pncv1.DisregardReason_DISREGARD_REASON_INVALID_PROXY_ADDRESS
+	case pnc.DisregardCommunityMissing:
+		return pncv1.DisregardReason_DISREGARD_REASON_COMMUNITY_MISSING
 	default:
 		return pncv1.DisregardReason_DISREGARD_REASON_UNSPECIFIED
 	}

@@ -169,6 +169,8 @@ const (
 	DisregardReason_DISREGARD_REASON_DUPLICATE_PNC DisregardReason = 7
 	// The proxy address is not a unicast address.
 	DisregardReason_DISREGARD_REASON_INVALID_PROXY_ADDRESS DisregardReason = 8
+	// The neighbour's policy asks for a community that the route does not have.
+	DisregardReason_DISREGARD_REASON_COMMUNITY_MISSING DisregardReason = 9
 )
 
 // Enum value maps for DisregardReason.
@@ -183,6 +185,7 @@ var (
 		6: "DISREGARD_REASON_PROXY_NOT_ACCEPTED",
 		7: "DISREGARD_REASON_DUPLICATE_PNC",
 		8: "DISREGARD_REASON_INVALID_PROXY_ADDRESS",
+		9: "DISREGARD_REASON_COMMUNITY_MISSING",
 	}
 	DisregardReason_value = map[string]int32{
 		"DISREGARD_REASON_UNSPECIFIED":           0,
@@ -194,6 +197,7 @@ var (
 		"DISREGARD_REASON_PROXY_NOT_ACCEPTED":    6,
 		"DISREGARD_REASON_DUPLICATE_PNC":         7,
 		"DISREGARD_REASON_INVALID_PROXY_ADDRESS": 8,
+		"DISREGARD_REASON_COMMUNITY_MISSING":     9,
 	}
 )
 
@@ -309,6 +313,8 @@ const (
 	OriginationMode_ORIGINATION_MODE_ORIGINATE OriginationMode = 2
 	// Announced beside the router's own path with the same next hop; needs add-path.
 	OriginationMode_ORIGINATION_MODE_PATH OriginationMode = 3
+	// As `path` with a higher LOCAL_PREF, so that it needs no add-path; moves the traffic of a prefix with several exits to the router's.
+	OriginationMode_ORIGINATION_MODE_PREFER OriginationMode = 4
 )
 
 // Enum value maps for OriginationMode.
@@ -318,12 +324,14 @@ var (
 		1: "ORIGINATION_MODE_INLINE",
 		2: "ORIGINATION_MODE_ORIGINATE",
 		3: "ORIGINATION_MODE_PATH",
+		4: "ORIGINATION_MODE_PREFER",
 	}
 	OriginationMode_value = map[string]int32{
 		"ORIGINATION_MODE_UNSPECIFIED": 0,
 		"ORIGINATION_MODE_INLINE":      1,
 		"ORIGINATION_MODE_ORIGINATE":   2,
 		"ORIGINATION_MODE_PATH":        3,
+		"ORIGINATION_MODE_PREFER":      4,
 	}
 )
 
@@ -1053,7 +1061,11 @@ type Advertisement struct {
 	// Why it is not announced: disabled, or no path of the router's yet.
 	InactiveReason string `protobuf:"bytes,6,opt,name=inactive_reason,json=inactiveReason,proto3" json:"inactive_reason,omitempty"`
 	// By configuration (true) or by this API (false).
-	Configured    bool `protobuf:"varint,7,opt,name=configured,proto3" json:"configured,omitempty"`
+	Configured bool `protobuf:"varint,7,opt,name=configured,proto3" json:"configured,omitempty"`
+	// When it is withdrawn unless Advertise is repeated; absent without a lease.
+	ExpiresAt *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
+	// The kernel's routes that the prefix is followed from, as in `interface eth1` or `table 100`; empty for a prefix that is named.
+	FollowedFrom  string `protobuf:"bytes,9,opt,name=followed_from,json=followedFrom,proto3" json:"followed_from,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1137,6 +1149,20 @@ func (x *Advertisement) GetConfigured() bool {
 	return false
 }
 
+func (x *Advertisement) GetExpiresAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ExpiresAt
+	}
+	return nil
+}
+
+func (x *Advertisement) GetFollowedFrom() string {
+	if x != nil {
+		return x.FollowedFrom
+	}
+	return ""
+}
+
 // Asks to originate.
 type AdvertiseRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1147,7 +1173,9 @@ type AdvertiseRequest struct {
 	// The proxy's address; the configured one when empty.
 	Proxy string `protobuf:"bytes,3,opt,name=proxy,proto3" json:"proxy,omitempty"`
 	// The next hop for `originate`; the configured one when empty.
-	NextHop       string `protobuf:"bytes,4,opt,name=next_hop,json=nextHop,proto3" json:"next_hop,omitempty"`
+	NextHop string `protobuf:"bytes,4,opt,name=next_hop,json=nextHop,proto3" json:"next_hop,omitempty"`
+	// Withdrawn after this time unless Advertise is repeated before, which begins it anew; at least 1 s. Absent: until Withdraw.
+	Lease         *durationpb.Duration `protobuf:"bytes,5,opt,name=lease,proto3" json:"lease,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1208,6 +1236,13 @@ func (x *AdvertiseRequest) GetNextHop() string {
 		return x.NextHop
 	}
 	return ""
+}
+
+func (x *AdvertiseRequest) GetLease() *durationpb.Duration {
+	if x != nil {
+		return x.Lease
+	}
+	return nil
 }
 
 // Answers Advertise.
@@ -1400,7 +1435,7 @@ const file_pnc_v1_capability_proto_rawDesc = "" +
 	"\vexplanation\x18\x05 \x01(\tR\vexplanation\x127\n" +
 	"\n" +
 	"candidates\x18\x06 \x03(\v2\x17.pnc.v1.CapabilityRouteR\n" +
-	"candidates\"\xe6\x01\n" +
+	"candidates\"\xc6\x02\n" +
 	"\rAdvertisement\x12\x16\n" +
 	"\x06prefix\x18\x01 \x01(\tR\x06prefix\x12+\n" +
 	"\x04mode\x18\x02 \x01(\x0e2\x17.pnc.v1.OriginationModeR\x04mode\x12\x14\n" +
@@ -1410,12 +1445,16 @@ const file_pnc_v1_capability_proto_rawDesc = "" +
 	"\x0finactive_reason\x18\x06 \x01(\tR\x0einactiveReason\x12\x1e\n" +
 	"\n" +
 	"configured\x18\a \x01(\bR\n" +
-	"configured\"\x88\x01\n" +
+	"configured\x129\n" +
+	"\n" +
+	"expires_at\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\x12#\n" +
+	"\rfollowed_from\x18\t \x01(\tR\ffollowedFrom\"\xb9\x01\n" +
 	"\x10AdvertiseRequest\x12\x16\n" +
 	"\x06prefix\x18\x01 \x01(\tR\x06prefix\x12+\n" +
 	"\x04mode\x18\x02 \x01(\x0e2\x17.pnc.v1.OriginationModeR\x04mode\x12\x14\n" +
 	"\x05proxy\x18\x03 \x01(\tR\x05proxy\x12\x19\n" +
-	"\bnext_hop\x18\x04 \x01(\tR\anextHop\"P\n" +
+	"\bnext_hop\x18\x04 \x01(\tR\anextHop\x12/\n" +
+	"\x05lease\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x05lease\"P\n" +
 	"\x11AdvertiseResponse\x12;\n" +
 	"\radvertisement\x18\x01 \x01(\v2\x15.pnc.v1.AdvertisementR\radvertisement\")\n" +
 	"\x0fWithdrawRequest\x12\x16\n" +
@@ -1433,7 +1472,7 @@ const file_pnc_v1_capability_proto_rawDesc = "" +
 	"\x1dCAPABILITY_EVENT_KIND_LEARNED\x10\x01\x12!\n" +
 	"\x1dCAPABILITY_EVENT_KIND_CHANGED\x10\x02\x12#\n" +
 	"\x1fCAPABILITY_EVENT_KIND_WITHDRAWN\x10\x03\x12%\n" +
-	"!CAPABILITY_EVENT_KIND_DISREGARDED\x10\x04*\xee\x02\n" +
+	"!CAPABILITY_EVENT_KIND_DISREGARDED\x10\x04*\x96\x03\n" +
 	"\x0fDisregardReason\x12 \n" +
 	"\x1cDISREGARD_REASON_UNSPECIFIED\x10\x00\x12&\n" +
 	"\"DISREGARD_REASON_NEXT_HOP_MISMATCH\x10\x01\x12(\n" +
@@ -1443,7 +1482,8 @@ const file_pnc_v1_capability_proto_rawDesc = "" +
 	"!DISREGARD_REASON_EBGP_NOT_ALLOWED\x10\x05\x12'\n" +
 	"#DISREGARD_REASON_PROXY_NOT_ACCEPTED\x10\x06\x12\"\n" +
 	"\x1eDISREGARD_REASON_DUPLICATE_PNC\x10\a\x12*\n" +
-	"&DISREGARD_REASON_INVALID_PROXY_ADDRESS\x10\b*\x96\x02\n" +
+	"&DISREGARD_REASON_INVALID_PROXY_ADDRESS\x10\b\x12&\n" +
+	"\"DISREGARD_REASON_COMMUNITY_MISSING\x10\t*\x96\x02\n" +
 	"\rResolveReason\x12\x1e\n" +
 	"\x1aRESOLVE_REASON_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14RESOLVE_REASON_FOUND\x10\x01\x12\x1b\n" +
@@ -1452,12 +1492,13 @@ const file_pnc_v1_capability_proto_rawDesc = "" +
 	"$RESOLVE_REASON_DEFAULT_ROUTE_REFUSED\x10\x04\x12$\n" +
 	" RESOLVE_REASON_PROXY_UNREACHABLE\x10\x05\x12\x1d\n" +
 	"\x19RESOLVE_REASON_SELF_PROXY\x10\x06\x12\"\n" +
-	"\x1eRESOLVE_REASON_CONTEXT_UNKNOWN\x10\a*\x8b\x01\n" +
+	"\x1eRESOLVE_REASON_CONTEXT_UNKNOWN\x10\a*\xa8\x01\n" +
 	"\x0fOriginationMode\x12 \n" +
 	"\x1cORIGINATION_MODE_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17ORIGINATION_MODE_INLINE\x10\x01\x12\x1e\n" +
 	"\x1aORIGINATION_MODE_ORIGINATE\x10\x02\x12\x19\n" +
-	"\x15ORIGINATION_MODE_PATH\x10\x032\x83\x03\n" +
+	"\x15ORIGINATION_MODE_PATH\x10\x03\x12\x1b\n" +
+	"\x17ORIGINATION_MODE_PREFER\x10\x042\x83\x03\n" +
 	"\x11CapabilityService\x12U\n" +
 	"\x10ListCapabilities\x12\x1f.pnc.v1.ListCapabilitiesRequest\x1a .pnc.v1.ListCapabilitiesResponse\x12Z\n" +
 	"\x11WatchCapabilities\x12 .pnc.v1.WatchCapabilitiesRequest\x1a!.pnc.v1.WatchCapabilitiesResponse0\x01\x12:\n" +
@@ -1518,23 +1559,25 @@ var file_pnc_v1_capability_proto_depIdxs = []int32{
 	19, // 13: pnc.v1.ResolveResponse.age:type_name -> google.protobuf.Duration
 	5,  // 14: pnc.v1.ResolveResponse.candidates:type_name -> pnc.v1.CapabilityRoute
 	4,  // 15: pnc.v1.Advertisement.mode:type_name -> pnc.v1.OriginationMode
-	4,  // 16: pnc.v1.AdvertiseRequest.mode:type_name -> pnc.v1.OriginationMode
-	13, // 17: pnc.v1.AdvertiseResponse.advertisement:type_name -> pnc.v1.Advertisement
-	7,  // 18: pnc.v1.CapabilityService.ListCapabilities:input_type -> pnc.v1.ListCapabilitiesRequest
-	9,  // 19: pnc.v1.CapabilityService.WatchCapabilities:input_type -> pnc.v1.WatchCapabilitiesRequest
-	11, // 20: pnc.v1.CapabilityService.Resolve:input_type -> pnc.v1.ResolveRequest
-	14, // 21: pnc.v1.CapabilityService.Advertise:input_type -> pnc.v1.AdvertiseRequest
-	16, // 22: pnc.v1.CapabilityService.Withdraw:input_type -> pnc.v1.WithdrawRequest
-	8,  // 23: pnc.v1.CapabilityService.ListCapabilities:output_type -> pnc.v1.ListCapabilitiesResponse
-	10, // 24: pnc.v1.CapabilityService.WatchCapabilities:output_type -> pnc.v1.WatchCapabilitiesResponse
-	12, // 25: pnc.v1.CapabilityService.Resolve:output_type -> pnc.v1.ResolveResponse
-	15, // 26: pnc.v1.CapabilityService.Advertise:output_type -> pnc.v1.AdvertiseResponse
-	17, // 27: pnc.v1.CapabilityService.Withdraw:output_type -> pnc.v1.WithdrawResponse
-	23, // [23:28] is the sub-list for method output_type
-	18, // [18:23] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	18, // 16: pnc.v1.Advertisement.expires_at:type_name -> google.protobuf.Timestamp
+	4,  // 17: pnc.v1.AdvertiseRequest.mode:type_name -> pnc.v1.OriginationMode
+	19, // 18: pnc.v1.AdvertiseRequest.lease:type_name -> google.protobuf.Duration
+	13, // 19: pnc.v1.AdvertiseResponse.advertisement:type_name -> pnc.v1.Advertisement
+	7,  // 20: pnc.v1.CapabilityService.ListCapabilities:input_type -> pnc.v1.ListCapabilitiesRequest
+	9,  // 21: pnc.v1.CapabilityService.WatchCapabilities:input_type -> pnc.v1.WatchCapabilitiesRequest
+	11, // 22: pnc.v1.CapabilityService.Resolve:input_type -> pnc.v1.ResolveRequest
+	14, // 23: pnc.v1.CapabilityService.Advertise:input_type -> pnc.v1.AdvertiseRequest
+	16, // 24: pnc.v1.CapabilityService.Withdraw:input_type -> pnc.v1.WithdrawRequest
+	8,  // 25: pnc.v1.CapabilityService.ListCapabilities:output_type -> pnc.v1.ListCapabilitiesResponse
+	10, // 26: pnc.v1.CapabilityService.WatchCapabilities:output_type -> pnc.v1.WatchCapabilitiesResponse
+	12, // 27: pnc.v1.CapabilityService.Resolve:output_type -> pnc.v1.ResolveResponse
+	15, // 28: pnc.v1.CapabilityService.Advertise:output_type -> pnc.v1.AdvertiseResponse
+	17, // 29: pnc.v1.CapabilityService.Withdraw:output_type -> pnc.v1.WithdrawResponse
+	25, // [25:30] is the sub-list for method output_type
+	20, // [20:25] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_pnc_v1_capability_proto_init() }
