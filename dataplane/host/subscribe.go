@@ -59,10 +59,10 @@ func (s *subscription) close() {
 
 // heard is what a subscription calls, from the goroutine of run.
 type heard struct {
-	concerns func(netip.Prefix) bool // whether a route to the prefix matters
-	changed  func()                  // something that may matter
-	ignored  func()                  // a route that doesn't
-	overrun  func()                  // the kernel dropped messages (ENOBUFS)
+	relevant func(*syscall.NetlinkMessage) bool // whether a message matters
+	changed  func()                             // something that may matter
+	ignored  func()                             // a message that doesn't
+	overrun  func()                             // the kernel dropped messages (ENOBUFS)
 }
 
 // run reads until close.
@@ -83,7 +83,7 @@ func (s *subscription) run(h heard) error {
 			continue // netlink(7): anyone with the right may send to a group
 		}
 		for i := range msgs {
-			if relevant(&msgs[i], h.concerns) {
+			if h.relevant(&msgs[i]) {
 				h.changed()
 			} else {
 				h.ignored()

@@ -1,18 +1,15 @@
 package host
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/gaissmai/bart"
 	"github.com/sirupsen/logrus"
-	"github.com/vishvananda/netlink"
 )
 
 // Config is what a Tracker needs to know.
@@ -42,14 +39,9 @@ const (
 // It asks the kernel for each address, and asks again when links, addresses, routes, rules or nexthop
 // objects change. When the kernel says that it dropped notifications, everything is asked again.
 type Tracker struct {
-	cfg  Config
-	log  logrus.FieldLogger
-	wake chan struct{} // something may have changed
-
-	ready     chan struct{}
-	readyOnce sync.Once
-
-	overruns, ignored, rounds, changes atomic.Uint64
+	follower
+	cfg     Config
+	changes atomic.Uint64
 
 	allowDefault atomic.Bool
 	local        atomic.Pointer[map[netip.Addr]struct{}] // this host's addresses; replaced, never modified
@@ -71,20 +63,15 @@ type Stats struct {
 
 // NewTracker makes a tracker. It does nothing before Run.
 func NewTracker(cfg Config, log logrus.FieldLogger) *Tracker {
-	if cfg.ReceiveBuffer <= 0 {
-		cfg.ReceiveBuffer = DefaultReceiveBuffer
-	}
-	if cfg.Settle <= 0 {
-		cfg.Settle = DefaultSettle
-	}
 	t := &Tracker{
-		cfg: cfg, log: log,
-		wake:    make(chan struct{}, 1),
-		ready:   make(chan struct{}),
-		watched: new(bart.Lite),
-		status:  map[netip.Addr]Status{},
-		fresh:   map[netip.Addr]struct{}{},
+		follower: newFollower(cfg.Namespace, cfg.ReceiveBuffer, cfg.Settle, log),
+		cfg:      cfg,
+		watched:  new(bart.Lite),
+		status:   map[netip.Addr]Status{},
+		fresh:    map[netip.Addr]struct{}{},
 	}
+	t.follower.round = t.round
+	t.follower.relevant = func(m *syscall.NetlinkMessage) bool { return relevant(m, t.concerns) }
 	t.allowDefault.Store(cfg.AllowDefault)
 	t.local.Store(&map[netip.Addr]struct{}{})
 	return t
@@ -138,9 +125,6 @@ func (t *Tracker) Reach(addr netip.Addr) (s Status, known bool) {
 	return s, known
 }
 
-// Ready is closed after the first round.
-func (t *Tracker) Ready() <-chan struct{} { return t.ready }
-
 // Stats gives the counts.
 func (t *Tracker) Stats() Stats {
 	t.mu.Lock()
@@ -152,13 +136,6 @@ func (t *Tracker) Stats() Stats {
 	}
 }
 
-func (t *Tracker) poke() {
-	select {
-	case t.wake <- struct{}{}:
-	default: // a round is due already
-	}
-}
-
 // concerns reports whether a route for the prefix can matter to a watched address.
 func (t *Tracker) concerns(p netip.Prefix) bool {
 	t.mu.Lock()
@@ -167,89 +144,8 @@ func (t *Tracker) concerns(p netip.Prefix) bool {
 	return watched.OverlapsPrefix(p)
 }
 
-// Run follows until the context ends, which gives nil. It may be called again after it returned.
-func (t *Tracker) Run(ctx context.Context) error {
-	h, err := Open(t.cfg.Namespace)
-	if err != nil {
-		return err
-	}
-	defer h.Close()
-	// First subscribe, then ask: what changes between the two is asked for again.
-	sub, err := subscribe(t.cfg.Namespace, t.cfg.ReceiveBuffer)
-	if err != nil {
-		return err
-	}
-	reader := make(chan error, 1)
-	go func() {
-		reader <- sub.run(heard{
-			concerns: t.concerns,
-			changed:  t.poke,
-			ignored:  func() { t.ignored.Add(1) },
-			overrun: func() {
-				t.log.Warn("the kernel dropped route notifications, asking for everything again")
-				t.overruns.Add(1)
-				t.poke()
-			},
-		})
-	}()
-	err = t.loop(ctx, h, reader)
-	sub.close()
-	if errors.Is(err, errReader) {
-		return err
-	}
-	return errors.Join(err, <-reader)
-}
-
-// errReader is wrapped by the error of a reader that ended by itself.
-var errReader = errors.New("next-hop tracking")
-
-// retryRound is the pause after a round that failed.
-const retryRound = time.Second
-
-func (t *Tracker) loop(ctx context.Context, h *Host, reader <-chan error) error {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	<-timer.C
-	for {
-		begin := time.Now()
-		settle := t.cfg.Settle
-		switch err := t.round(h); {
-		case errors.Is(err, netlink.ErrDumpInterrupted):
-			t.poke() // links or addresses change faster than they can be listed: once more, later
-		case err != nil:
-			// What is known stays: a kernel short of memory for a moment is no reason to lose it.
-			t.log.WithError(err).Warn("asking the kernel failed, trying again")
-			settle = max(settle, retryRound)
-			t.poke()
-		default:
-			t.readyOnce.Do(func() { close(t.ready) })
-		}
-		took := time.Since(begin)
-		select {
-		case <-ctx.Done():
-			return nil
-		case err := <-reader:
-			return fmt.Errorf("%w: %w", errReader, err)
-		case <-t.wake:
-		}
-		// Wait for the rest of a burst; and with so much to ask that a round takes long, leave most
-		// of the processor to others.
-		timer.Reset(max(settle, 3*took))
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-timer.C:
-		}
-	}
-}
-
 // round asks for every watched address and tells what changed.
 func (t *Tracker) round(h *Host) error {
-	// A change from here on asks for another round.
-	select {
-	case <-t.wake:
-	default:
-	}
 	names, err := h.names()
 	if err != nil {
 		return err
