@@ -26,6 +26,9 @@ type Config struct {
 	Neighbors []NeighborConfig
 	Originate []OriginateConfig
 
+	Contexts     []ContextConfig // VPNs
+	OriginateVPN []VPNOriginateConfig
+
 	// PreferLocalPref is the LOCAL_PREF of ModePrefer; 0: one more than the router's path has.
 	PreferLocalPref uint32
 
@@ -59,7 +62,7 @@ type NeighborConfig struct {
 	ConnectRetry time.Duration // 0: 10 s
 	LocalAddress netip.Addr    // source of the session; also the only address on which it is accepted
 
-	Families []Family // none: the family of Address
+	Families []Family // none: the unicast family of Address
 	AddPath  bool     // receive several paths of a prefix (RFC 7911)
 
 	// GracefulRestart helps the neighbour through a restart (RFC 4724): its routes stay, marked as

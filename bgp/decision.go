@@ -15,6 +15,7 @@ func better(a, b *path) bool {
 		a.originator.Compare(b.originator),
 		cmp.Compare(a.clusters, b.clusters),
 		a.peer.addr.Compare(b.peer.addr),
+		compareRD(a, b),
 		cmp.Compare(a.id, b.id),
 	}
 	for _, s := range steps {

@@ -80,6 +80,22 @@ func (f *fake) Withdraw(_ context.Context, ps []netip.Prefix) error {
 	return nil
 }
 
+func (f *fake) WithdrawVPN(_ context.Context, ps []engine.VPNPrefix) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, p := range ps {
+		f.note("withdraw %s", p)
+	}
+	return nil
+}
+
+func (f *fake) Replay(_ context.Context, families []engine.Family) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.note("replay %v", families)
+	return nil
+}
+
 func (f *fake) Paths(context.Context, netip.Addr, netip.Prefix) ([]engine.RawPath, error) {
 	return nil, nil
 }

@@ -59,7 +59,7 @@ func (l learning) judge(p *nhcPath, peer *peerInfo) verdict {
 	if !peer.accept {
 		return v.reject(pnc.DisregardEBGPNotAllowed, fmt.Sprintf("%s is an EBGP neighbour that is not believed", peer.name), !cap.Present)
 	}
-	route := nhc.Route{AFI: p.afi(), SAFI: nhc.SAFIUnicast, NextHop: p.nextHop, BGPID: p.peerID}
+	route := nhc.Route{AFI: p.afi(), SAFI: p.safi(), NextHop: p.nextHop, BGPID: p.peerID}
 	if err := attr.Match(route); err != nil {
 		return v.reject(pnc.DisregardNextHopMismatch, err.Error(), !cap.Present)
 	}

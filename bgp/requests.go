@@ -102,12 +102,29 @@ func (s *Speaker) Reconfigure(cfg Config) error {
 		s.orig.touchFollowers()
 	}
 	s.orig.configure(next)
+	s.vpn.configure(next)
+	s.importContexts(next.Contexts)
 	s.noteSessions()
 	// The configuration is in force from here on: announcements that fail are tried again every second.
 	if err := s.originateNow(); err != nil {
 		s.log.WithError(err).Error("bgp: announcements not up to date; trying again")
 	}
 	return nil
+}
+
+// importContexts takes over which VPN routes go where. Those that no context imported are not kept, so
+// a context that imports more needs to see them again. It needs s.mu.
+func (s *Speaker) importContexts(contexts []ContextConfig) {
+	out, again := s.rib.importing(contexts)
+	s.deliver(out)
+	if !again || !s.running {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
+	defer cancel()
+	if err := s.eng.Replay(ctx, []Family{IPv4VPN, IPv6VPN}); err != nil {
+		s.log.WithError(err).Error("bgp: VPN routes that arrived before the change may be missing in their contexts until the session starts anew")
+	}
 }
 
 // fixed says what can't change while the program runs.

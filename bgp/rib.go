@@ -20,10 +20,22 @@ const staleTime = 360 * time.Second
 type rib struct {
 	policy   learning
 	peers    map[netip.Addr]*ribPeer
-	prefixes map[netip.Prefix][]*path // sorted by neighbour, then path identifier
-	dirty    map[netip.Prefix]struct{}
+	vrf      // the unicast routes
+	contexts map[string]*vpnVRF
 	total    map[pnc.DisregardReason]uint64
 	out      learned
+
+	unmatched uint64 // announcements of VPN routes that no context imports
+}
+
+// vrf is the routes of one context.
+type vrf struct {
+	prefixes map[netip.Prefix][]*path // sorted by neighbour, RD, then path identifier
+	dirty    map[netip.Prefix]struct{}
+}
+
+func newVRF() vrf {
+	return vrf{prefixes: map[netip.Prefix][]*path{}, dirty: map[netip.Prefix]struct{}{}}
 }
 
 // learned is what a step gives to the sink.
@@ -73,6 +85,7 @@ type path struct {
 // nhcPath is what judging the NHC attribute needs.
 type nhcPath struct {
 	v6       bool // family of the prefix
+	vpn      *vpnPath
 	nextHop  netip.Addr
 	peerID   netip.Addr
 	hasNHC   bool
@@ -89,8 +102,8 @@ func (p *nhcPath) afi() uint16 {
 
 func newRIB(l learning) *rib {
 	return &rib{
-		policy: l, peers: map[netip.Addr]*ribPeer{}, prefixes: map[netip.Prefix][]*path{},
-		dirty: map[netip.Prefix]struct{}{}, total: map[pnc.DisregardReason]uint64{},
+		policy: l, peers: map[netip.Addr]*ribPeer{}, vrf: newVRF(), contexts: map[string]*vpnVRF{},
+		total: map[pnc.DisregardReason]uint64{},
 	}
 }
 
@@ -123,7 +136,7 @@ func (r *rib) apply(now time.Time, events []engine.Event) learned {
 		}
 		switch ev.Kind {
 		case engine.EventPath:
-			r.path(p, &ev.Path)
+			r.path(p, ev.Family, &ev.Path)
 		case engine.EventState:
 			r.state(now, p, ev)
 		case engine.EventEndOfRIB:
@@ -150,11 +163,13 @@ func (r *rib) state(now time.Time, p *ribPeer, ev *engine.Event) {
 }
 
 func (r *rib) markStale(p *ribPeer) {
-	for prefix, paths := range r.prefixes {
-		for _, x := range paths {
-			if x.peer == p && !x.stale {
-				x.stale, x.published = true, false
-				r.dirty[prefix] = struct{}{}
+	for _, v := range r.vrfs() {
+		for prefix, paths := range v.prefixes {
+			for _, x := range paths {
+				if x.peer == p && !x.stale {
+					x.stale, x.published = true, false
+					v.dirty[prefix] = struct{}{}
+				}
 			}
 		}
 	}
@@ -164,7 +179,7 @@ func (r *rib) dropStale(p *ribPeer, f engine.Family) {
 	if p.staleUntil.IsZero() {
 		return // the usual End-of-RIB after a session came up
 	}
-	r.drop(func(x *path) bool { return x.peer == p && x.stale && x.v6 == (f == engine.IPv6Unicast) })
+	r.drop(func(x *path) bool { return x.peer == p && x.stale && x.family() == f })
 }
 
 // expire drops paths that have been stale for too long.
@@ -179,41 +194,47 @@ func (r *rib) expire(now time.Time) learned {
 }
 
 func (r *rib) drop(which func(*path) bool) {
-	for prefix, paths := range r.prefixes {
+	for name, v := range r.vrfs() {
+		r.dropFrom(name, v, which)
+	}
+}
+
+func (r *rib) dropFrom(context string, v *vrf, which func(*path) bool) {
+	for prefix, paths := range v.prefixes {
 		if !slices.ContainsFunc(paths, which) {
 			continue
 		}
 		var kept []*path
 		for _, x := range paths {
 			if which(x) {
-				r.gone(prefix, x)
+				r.gone(context, prefix, x)
 			} else {
 				kept = append(kept, x)
 			}
 		}
-		r.keep(prefix, kept)
+		v.keep(prefix, kept)
 	}
 }
 
 // gone counts a path out and tells the sink when it knows the path.
-func (r *rib) gone(prefix netip.Prefix, x *path) {
+func (r *rib) gone(context string, prefix netip.Prefix, x *path) {
 	x.count(-1)
 	if !x.told {
 		return
 	}
 	x.told = false
 	r.out.updates = append(r.out.updates, pnc.Update{Withdraw: true, Route: pnc.Route{
-		Context: r.policy.context, Prefix: prefix, Source: pnc.SourceBGP, Peer: x.peer.name, PathID: x.id}})
+		Context: context, Prefix: prefix, Source: pnc.SourceBGP, Peer: x.peer.name, RD: x.rd(), PathID: x.id}})
 }
 
-func (r *rib) keep(prefix netip.Prefix, paths []*path) {
+func (v *vrf) keep(prefix netip.Prefix, paths []*path) {
 	if len(paths) == 0 {
-		delete(r.prefixes, prefix)
-		delete(r.dirty, prefix)
+		delete(v.prefixes, prefix)
+		delete(v.dirty, prefix)
 		return
 	}
-	r.prefixes[prefix] = paths
-	r.dirty[prefix] = struct{}{}
+	v.prefixes[prefix] = paths
+	v.dirty[prefix] = struct{}{}
 }
 
 func (x *path) count(n int) {
@@ -227,21 +248,36 @@ func (x *path) count(n int) {
 }
 
 // path takes in one announcement or withdrawal.
-func (r *rib) path(p *ribPeer, from *engine.Path) {
-	paths := r.prefixes[from.Prefix]
-	at, found := slices.BinarySearchFunc(paths, pathAt{p.addr, from.PathID}, comparePath)
+func (r *rib) path(p *ribPeer, f engine.Family, from *engine.Path) {
 	x := newPath(p, from)
-	if !from.Withdrawn {
-		x.verdict = r.policy.judge(&x.nhcPath, &p.peerInfo)
-		r.report(from.Prefix, x)
-	}
-	if from.Withdrawn || !p.accept || r.policy.looped(from, &p.peerInfo) {
-		if found {
-			r.gone(from.Prefix, paths[at])
-			r.keep(from.Prefix, slices.Delete(paths, at, at+1))
-		}
+	if f.VPN() {
+		r.vpnPath(from, x)
 		return
 	}
+	if !from.Withdrawn {
+		x.verdict = r.policy.judge(&x.nhcPath, &p.peerInfo)
+		r.report(r.policy.context, from.Prefix, x)
+	}
+	if from.Withdrawn || !p.accept || r.policy.looped(from, &p.peerInfo) {
+		r.remove(r.policy.context, &r.vrf, from.Prefix, x)
+		return
+	}
+	r.vrf.put(from.Prefix, x)
+}
+
+// remove takes out the path that x would replace.
+func (r *rib) remove(context string, v *vrf, prefix netip.Prefix, x *path) {
+	paths := v.prefixes[prefix]
+	if at, found := slices.BinarySearchFunc(paths, x, comparePath); found {
+		r.gone(context, prefix, paths[at])
+		v.keep(prefix, slices.Delete(paths, at, at+1))
+	}
+}
+
+// put takes in a path, in the place of the one with the same identity.
+func (v *vrf) put(prefix netip.Prefix, x *path) {
+	paths := v.prefixes[prefix]
+	at, found := slices.BinarySearchFunc(paths, x, comparePath)
 	if found {
 		paths[at].count(-1)
 		x.told = paths[at].told
@@ -250,19 +286,17 @@ func (r *rib) path(p *ribPeer, from *engine.Path) {
 		paths = slices.Insert(paths, at, x)
 	}
 	x.count(1)
-	r.keep(from.Prefix, paths)
+	v.keep(prefix, paths)
 }
 
-type pathAt struct {
-	peer netip.Addr
-	id   uint32
-}
-
-func comparePath(x *path, k pathAt) int {
-	if c := x.peer.addr.Compare(k.peer); c != 0 {
+func comparePath(x, y *path) int {
+	if c := x.peer.addr.Compare(y.peer.addr); c != 0 {
 		return c
 	}
-	return cmp.Compare(x.id, k.id)
+	if c := compareRD(x, y); c != 0 {
+		return c
+	}
+	return cmp.Compare(x.id, y.id)
 }
 
 func newPath(p *ribPeer, from *engine.Path) *path {
@@ -281,14 +315,14 @@ func newPath(p *ribPeer, from *engine.Path) *path {
 }
 
 // report counts what was disregarded on a path and tells the sink.
-func (r *rib) report(prefix netip.Prefix, x *path) {
+func (r *rib) report(context string, prefix netip.Prefix, x *path) {
 	for _, pr := range x.verdict.problems {
 		x.peer.disregarded[pr.reason]++
 		r.total[pr.reason]++
 		if pr.silent {
 			continue
 		}
-		route := r.route(prefix, x)
+		route := r.route(context, prefix, x)
 		route.Disregarded = pr.reason
 		r.out.disregarded = append(r.out.disregarded, pnc.Event{
 			Kind: pnc.EventDisregarded, Route: route, Reason: pr.reason, Detail: pr.detail})
@@ -302,54 +336,58 @@ func (r *rib) rejudge(l learning) learned {
 		// The context is part of a route's identity.
 		for prefix, paths := range r.prefixes {
 			for _, x := range paths {
-				r.gone(prefix, x)
+				r.gone(r.policy.context, prefix, x)
 				x.count(1)
 				x.published = false
 			}
 		}
 	}
 	r.policy = l
-	for prefix, paths := range r.prefixes {
-		for _, x := range paths {
-			x.count(-1)
-			x.verdict = l.judge(&x.nhcPath, &x.peer.peerInfo)
-			x.count(1)
-			x.published = false
-			r.report(prefix, x)
+	for name, v := range r.vrfs() {
+		for prefix, paths := range v.prefixes {
+			for _, x := range paths {
+				x.count(-1)
+				x.verdict = l.judge(&x.nhcPath, &x.peer.peerInfo)
+				x.count(1)
+				x.published = false
+				r.report(name, prefix, x)
+			}
+			v.dirty[prefix] = struct{}{}
 		}
-		r.dirty[prefix] = struct{}{}
 	}
 	return r.flush()
 }
 
 // flush selects the best paths of the prefixes that changed and gives what the sink has to know.
 func (r *rib) flush() learned {
-	r.out.updates = slices.Grow(r.out.updates, len(r.dirty))
-	for prefix := range r.dirty {
-		paths := r.prefixes[prefix]
-		b := best(paths)
-		for _, x := range paths {
-			if isBest := x == b; x.best != isBest || !x.published {
-				x.best, x.published, x.told = isBest, true, true
-				r.out.updates = append(r.out.updates, pnc.Update{Route: r.route(prefix, x)})
+	for name, v := range r.vrfs() {
+		r.out.updates = slices.Grow(r.out.updates, len(v.dirty))
+		for prefix := range v.dirty {
+			paths := v.prefixes[prefix]
+			b := best(paths)
+			for _, x := range paths {
+				if isBest := x == b; x.best != isBest || !x.published {
+					x.best, x.published, x.told = isBest, true, true
+					r.out.updates = append(r.out.updates, pnc.Update{Route: r.route(name, prefix, x)})
+				}
 			}
 		}
+		clear(v.dirty)
 	}
-	clear(r.dirty)
 	out := r.out
 	r.out = learned{}
 	return out
 }
 
-func (r *rib) route(prefix netip.Prefix, x *path) pnc.Route {
+func (r *rib) route(context string, prefix netip.Prefix, x *path) pnc.Route {
 	originator := ""
 	if x.originator.IsValid() {
 		originator = x.originator.String()
 	}
 	return pnc.Route{
-		Context: r.policy.context, Prefix: prefix, Source: pnc.SourceBGP,
+		Context: context, Prefix: prefix, Source: pnc.SourceBGP,
 		Proxy: x.verdict.proxy, NextHop: x.nextHop, Originator: originator,
-		Peer: x.peer.name, PathID: x.id, Best: x.best, Stale: x.stale,
+		Peer: x.peer.name, RD: x.rd(), PathID: x.id, Best: x.best, Stale: x.stale,
 		Partial: x.verdict.partial, Disregarded: x.verdict.reason,
 	}
 }

@@ -54,6 +54,7 @@ type Speaker struct {
 	running bool
 	rib     *rib
 	orig    *originator
+	vpn     vpnOriginator
 }
 
 // NewSpeaker makes a speaker on GoBGP. There can be one in a process, and it runs once. The clock
@@ -82,10 +83,14 @@ func NewSpeakerOn(eng engine.Engine, cfg Config, sink RouteSink, clock func() ti
 	if log == nil {
 		log = logrus.StandardLogger()
 	}
-	return &Speaker{
+	s := &Speaker{
 		eng: eng, sink: sink, clock: clock, log: log, cfg: full, ready: make(chan struct{}),
 		rib: newRIB(learnPolicy(full)), orig: newOriginator(full),
-	}, nil
+		vpn: vpnOriginator{current: map[engine.VPNPrefix]engine.Announcement{}},
+	}
+	s.rib.importing(full.Contexts)
+	s.vpn.configure(full)
+	return s, nil
 }
 
 // Ready is closed when the speaker listens and its sessions are being kept.
@@ -180,7 +185,7 @@ func (s *Speaker) tick(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.deliver(s.rib.expire(s.clock()))
-	if len(s.orig.dirty) > 0 {
+	if len(s.orig.dirty) > 0 || s.vpn.err != nil {
 		s.follow(ctx)
 	}
 }
@@ -207,9 +212,17 @@ func (s *Speaker) originate(ctx context.Context) error {
 	c, err := s.orig.plan(s.rib, func(peer netip.Addr, prefix netip.Prefix) ([]engine.RawPath, error) {
 		return s.eng.Paths(ctx, peer, prefix)
 	})
+	vpnErr := s.originateVPN(ctx)
 	if err := errors.Join(s.eng.Announce(ctx, c.announce), s.eng.Withdraw(ctx, c.withdraw)); err != nil {
-		return err
+		return errors.Join(err, vpnErr)
 	}
 	s.orig.done(c)
-	return err
+	return errors.Join(err, vpnErr)
+}
+
+// originateVPN does so inside VPNs. It needs s.mu.
+func (s *Speaker) originateVPN(ctx context.Context) error {
+	announce, withdraw := s.vpn.plan(s.orig.enabled)
+	err := errors.Join(s.eng.Announce(ctx, announce), s.eng.WithdrawVPN(ctx, withdraw))
+	return s.vpn.done(announce, withdraw, err)
 }

@@ -1,10 +1,12 @@
 package bgp
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"pncd/bgp/engine"
 	"pncd/pnc"
@@ -84,9 +86,11 @@ type AdvertisementStatus struct {
 	InactiveReason string
 	// Configured tells configuration from a request at run time.
 	Configured bool
+	// Context and RD are the VPN that it is announced in; empty outside.
+	Context, RD string
 }
 
-// Advertisements gives what is announced, sorted by prefix.
+// Advertisements gives what is announced, sorted by context and prefix.
 func (s *Speaker) Advertisements() []AdvertisementStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +111,10 @@ func (s *Speaker) Advertisements() []AdvertisementStatus {
 		}
 		out = append(out, st)
 	}
-	slices.SortFunc(out, func(a, b AdvertisementStatus) int { return a.Prefix.Compare(b.Prefix) })
+	out = append(out, s.vpn.status(s.running, s.orig.enabled)...)
+	slices.SortFunc(out, func(a, b AdvertisementStatus) int {
+		return cmp.Or(strings.Compare(a.Context, b.Context), a.Prefix.Compare(b.Prefix))
+	})
 	return out
 }
 
@@ -117,13 +124,14 @@ type Counters struct {
 	Paths       int // in the RIB now
 	Prefixes    int // in the RIB now
 	Disregarded map[pnc.DisregardReason]uint64
+	Unmatched   uint64 // announcements of VPN routes that no context imports, and which are not kept
 }
 
 // Counters reads the counters.
 func (s *Speaker) Counters() Counters {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := Counters{Engine: s.eng.Counters(), Prefixes: len(s.rib.prefixes), Disregarded: maps.Clone(s.rib.total)}
+	c := Counters{Engine: s.eng.Counters(), Prefixes: len(s.rib.prefixes) + s.rib.vpnPrefixes(), Unmatched: s.rib.unmatched, Disregarded: maps.Clone(s.rib.total)}
 	for _, p := range s.rib.peers {
 		c.Paths += p.paths
 	}

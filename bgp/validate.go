@@ -114,6 +114,7 @@ func (c *Config) check() error {
 		}
 		prefixes[o.Prefix] = true
 	}
+	errs = append(errs, c.checkVPN()...)
 	return errors.Join(errs...)
 }
 
@@ -160,8 +161,8 @@ func (n *NeighborConfig) check(c *Config) (errs []error) {
 		bad("is passive, and no listen address is of its family")
 	}
 	for i, f := range n.Families {
-		if f != IPv4Unicast && f != IPv6Unicast || slices.Contains(n.Families[:i], f) {
-			bad("family %d must be ipv4-unicast or ipv6-unicast, once each", f)
+		if f < IPv4Unicast || f > IPv6VPN || slices.Contains(n.Families[:i], f) {
+			bad("family %d must be ipv4-unicast, ipv6-unicast, vpnv4-unicast or vpnv6-unicast, once each", f)
 		}
 	}
 	return errs

@@ -27,7 +27,7 @@
 //     PNC is not consulted: a more specific route without PNC says that there is no proxy.
 //  5. The believed ones are ranked: by source (Config.Preference), then by the protocol's own best
 //     (BGP: best paths before other valid ones; others: the lower metric), then by the lowest proxy
-//     address (IPv4 before IPv6), then by peer and path identifier, so that the order is total.
+//     address (IPv4 before IPv6), then by peer, route distinguisher and path identifier, so that the order is total.
 //  6. The first whose proxy has a route and is not this node is the answer: ReasonFound. With
 //     ShareHash, the usable ones equal to it in source and in bestness or metric share the flows by
 //     rendezvous hashing.

@@ -29,6 +29,7 @@ func (rk *ranking) compare(a, b *Route) int {
 	return cmp.Or(
 		a.Proxy.Compare(b.Proxy), // an IPv4 address is lower than any IPv6 address
 		strings.Compare(a.Peer, b.Peer),
+		strings.Compare(a.RD, b.RD),
 		cmp.Compare(a.PathID, b.PathID),
 	)
 }

@@ -16,6 +16,7 @@ type Route struct {
 	NextHop    netip.Addr // the route's next hop, which may differ from Proxy; invalid when unknown
 	Originator string     // BGP router ID or originator, IS-IS system ID, OSPF router ID
 	Peer       string     // whom it was learned from; part of the identity; empty for static
+	RD         string     // BGP VPN: the route distinguisher, as in 65000:100; part of the identity
 	PathID     uint32     // add-path identifier (RFC 7911) or another number; part of the identity
 
 	Best     bool   // BGP: the best path, or one of the multipath set; ignored for other sources
@@ -43,7 +44,7 @@ func (r *Route) Age(now time.Time) time.Duration { return now.Sub(r.ChangedAt) }
 
 // ID is the route's identity.
 func (r *Route) ID() RouteID {
-	return RouteID{Context: r.Context, Source: r.Source, Prefix: r.Prefix, Peer: r.Peer, PathID: r.PathID}
+	return RouteID{Context: r.Context, Source: r.Source, Prefix: r.Prefix, Peer: r.Peer, RD: r.RD, PathID: r.PathID}
 }
 
 // RouteID identifies a route: a later update with the same one replaces it.
@@ -52,6 +53,7 @@ type RouteID struct {
 	Source  Source
 	Prefix  netip.Prefix
 	Peer    string
+	RD      string
 	PathID  uint32
 }
 

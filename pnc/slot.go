@@ -81,7 +81,7 @@ func (s slot) list(dst []*Route) []*Route {
 // none.
 func (s slot) find(r *Route) *Route {
 	same := func(x *Route) bool {
-		return x.Source == r.Source && x.PathID == r.PathID && x.Peer == r.Peer
+		return x.Source == r.Source && x.PathID == r.PathID && x.Peer == r.Peer && x.RD == r.RD
 	}
 	for _, x := range s.several() {
 		if same(x) {

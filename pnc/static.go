@@ -57,7 +57,7 @@ func (t *Table) SetStatic(now time.Time, routes []Route) {
 		if ids[at] == nil {
 			ids[at] = map[netip.Addr]uint32{}
 		}
-		r.Source, r.Peer = SourceStatic, ""
+		r.Source, r.Peer, r.RD = SourceStatic, "", ""
 		r.PathID = number(ids[at], r.Proxy.Unmap())
 		b.update(&Update{Route: r})
 	}

@@ -37,7 +37,7 @@ func (e *GoBGP) announce(ctx context.Context, a Announcement) error {
 		return err
 	}
 	e.mu.Lock()
-	old, had := e.announced[a.Prefix]
+	old, had := e.announced[a.key()]
 	stopped := e.stopped
 	e.mu.Unlock()
 	if stopped {
@@ -47,7 +47,7 @@ func (e *GoBGP) announce(ctx context.Context, a Announcement) error {
 		return err
 	}
 	e.mu.Lock()
-	e.announced[a.Prefix] = a
+	e.announced[a.key()] = a
 	e.mu.Unlock()
 	if had && old.NotTo != a.NotTo {
 		// For GoBGP it was another source's path. The new one is there already, so nobody loses
@@ -59,6 +59,15 @@ func (e *GoBGP) announce(ctx context.Context, a Announcement) error {
 
 // Withdraw takes announcements back.
 func (e *GoBGP) Withdraw(ctx context.Context, prefixes []netip.Prefix) error {
+	keys := make([]VPNPrefix, 0, len(prefixes))
+	for _, p := range prefixes {
+		keys = append(keys, VPNPrefix{Prefix: p})
+	}
+	return e.WithdrawVPN(ctx, keys)
+}
+
+// WithdrawVPN takes announcements back. Those without VPN have no RD.
+func (e *GoBGP) WithdrawVPN(ctx context.Context, prefixes []VPNPrefix) error {
 	e.mu.Lock()
 	stopped := e.stopped
 	e.mu.Unlock()
@@ -68,7 +77,7 @@ func (e *GoBGP) Withdraw(ctx context.Context, prefixes []netip.Prefix) error {
 	return e.withdraw(ctx, prefixes)
 }
 
-func (e *GoBGP) withdraw(ctx context.Context, prefixes []netip.Prefix) error {
+func (e *GoBGP) withdraw(ctx context.Context, prefixes []VPNPrefix) error {
 	var errs []error
 	for _, p := range prefixes {
 		e.mu.Lock()
@@ -103,8 +112,11 @@ func (e *GoBGP) toAPIPath(a Announcement) (*api.Path, error) {
 	case !nh.IsValid(), nh.IsUnspecified():
 		return nil, fmt.Errorf("next hop must be explicit: GoBGP would put this node's address in the place of %q", nh)
 	}
-	family := FamilyOf(a.Prefix.Addr())
+	family := a.Family()
 	path := &api.Path{Family: family.api(), NlriBinary: nlri(a.Prefix)}
+	if a.VPN != nil {
+		path.NlriBinary = vpnNLRI(a.VPN, a.Prefix)
+	}
 	hasOrigin := false
 	for _, attr := range a.Attributes {
 		switch attr.Type() {
@@ -138,10 +150,19 @@ func nlri(p netip.Prefix) []byte {
 
 // mpReach writes MP_REACH_NLRI (RFC 4760 section 3; for IPv4 prefixes with an IPv6 next hop RFC 8950).
 func mpReach(f Family, nextHop netip.Addr, nlri []byte) []byte {
-	nh := nextHop.As16()
+	var nh []byte
+	if f.VPN() {
+		nh = make([]byte, rdLen) // RFC 4364 section 4.3.2: an RD of zero in front
+	}
+	if f == IPv4VPN && nextHop.Is4() {
+		nh = append(nh, nextHop.AsSlice()...)
+	} else {
+		a := nextHop.As16() // an IPv4 next hop of IPv6 prefixes is mapped (RFC 4659 section 3.2.1.2)
+		nh = append(nh, a[:]...)
+	}
 	v := binary.BigEndian.AppendUint16(nil, uint16(f.api().Afi))
-	v = append(v, 1, 16)
-	v = append(v, nh[:]...)
+	v = append(v, uint8(f.api().Safi), uint8(len(nh)))
+	v = append(v, nh...)
 	v = append(v, 0)
 	v = append(v, nlri...)
 	return append([]byte{0x80, attrMPReach, uint8(len(v))}, v...)

@@ -32,6 +32,11 @@ type Engine interface {
 	Announce(ctx context.Context, a []Announcement) error
 	// Withdraw takes announcements back; those that don't exist are skipped.
 	Withdraw(ctx context.Context, prefixes []netip.Prefix) error
+	// WithdrawVPN takes announcements of VPN families back; those that don't exist are skipped.
+	WithdrawVPN(ctx context.Context, prefixes []VPNPrefix) error
+	// Replay reports as events what the established peers sent in the families and didn't withdraw,
+	// for a receiver that wants to see paths again that it didn't keep.
+	Replay(ctx context.Context, families []Family) error
 	// Paths reads what a peer sent for a prefix, with raw attributes, sorted by path identifier.
 	Paths(ctx context.Context, peer netip.Addr, prefix netip.Prefix) ([]RawPath, error)
 	// Status reads the state of all peers.
@@ -55,6 +60,8 @@ type Family uint8
 const (
 	IPv4Unicast Family = iota + 1
 	IPv6Unicast
+	IPv4VPN // RFC 4364
+	IPv6VPN // RFC 4659
 )
 
 // String gives the name used in configuration, as in ipv4-unicast.
@@ -64,11 +71,15 @@ func (f Family) String() string {
 		return "ipv4-unicast"
 	case IPv6Unicast:
 		return "ipv6-unicast"
+	case IPv4VPN:
+		return "vpnv4-unicast"
+	case IPv6VPN:
+		return "vpnv6-unicast"
 	}
 	return "unknown"
 }
 
-// FamilyOf is the family of an address.
+// FamilyOf is the unicast family of an address.
 func FamilyOf(a netip.Addr) Family {
 	if a.Unmap().Is4() {
 		return IPv4Unicast
@@ -125,6 +136,8 @@ type Announcement struct {
 	// NotTo is the BGP Identifier of a speaker that doesn't get this announcement, because the path
 	// comes from it; invalid when all get it.
 	NotTo netip.Addr
+	// VPN makes it an announcement of the prefix inside a VPN; nil outside.
+	VPN *VPNInfo
 }
 
 // EventKind says what an event is about.
@@ -151,7 +164,7 @@ type Event struct {
 type Path struct {
 	Prefix    netip.Prefix
 	PathID    uint32
-	Withdrawn bool       // then only Prefix and PathID are set
+	Withdrawn bool       // then only Prefix, RD and PathID are set
 	PeerAS    uint32     // the peer's AS
 	PeerID    netip.Addr // the peer's BGP Identifier
 
@@ -164,6 +177,9 @@ type Path struct {
 	LocalPref    uint32 // 100 without the attribute
 	OriginatorID netip.Addr
 	ClusterList  []netip.Addr
+
+	RD      RD            // VPN families
+	Targets []RouteTarget // VPN families: whom the path is for
 
 	HasNHC   bool
 	NHCFlags uint8

@@ -35,7 +35,8 @@ type GoBGP struct {
 	started   bool
 	stopped   bool
 	peers     map[netip.Addr]*peerState
-	announced map[netip.Prefix]Announcement
+	announced map[VPNPrefix]Announcement // unicast ones have no RD
+	replays   map[*replay]struct{}       // under way
 	queue     queue
 
 	conversionErrors, callbackPanics atomic.Uint64
@@ -66,7 +67,8 @@ func New(cfg Config) *GoBGP {
 	e := &GoBGP{
 		cfg:       cfg,
 		peers:     map[netip.Addr]*peerState{},
-		announced: map[netip.Prefix]Announcement{},
+		announced: map[VPNPrefix]Announcement{},
+		replays:   map[*replay]struct{}{},
 		queue:     newQueue(),
 	}
 	e.log = newLogger(cfg.Log, e.noteLog)
@@ -124,7 +126,7 @@ func (e *GoBGP) Stop(ctx context.Context) error {
 		return nil
 	}
 	e.stopped = true
-	var all []netip.Prefix
+	var all []VPNPrefix
 	for p := range e.announced {
 		all = append(all, p)
 	}

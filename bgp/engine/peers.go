@@ -179,20 +179,21 @@ func (e *GoBGP) toAPI(p Peer) *api.Peer {
 func seconds(d time.Duration) uint64 { return uint64((d + time.Second - 1) / time.Second) }
 
 func (f Family) api() *api.Family {
-	afi := api.Family_AFI_IP
-	if f == IPv6Unicast {
-		afi = api.Family_AFI_IP6
+	out := &api.Family{Afi: api.Family_AFI_IP, Safi: api.Family_SAFI_UNICAST}
+	if f == IPv6Unicast || f == IPv6VPN {
+		out.Afi = api.Family_AFI_IP6
 	}
-	return &api.Family{Afi: afi, Safi: api.Family_SAFI_UNICAST}
+	if f.VPN() {
+		out.Safi = api.Family_SAFI_MPLS_VPN
+	}
+	return out
 }
 
 func fromAPIFamily(f *api.Family) Family {
-	switch {
-	case f.GetSafi() != api.Family_SAFI_UNICAST:
-	case f.GetAfi() == api.Family_AFI_IP:
-		return IPv4Unicast
-	case f.GetAfi() == api.Family_AFI_IP6:
-		return IPv6Unicast
+	for _, known := range []Family{IPv4Unicast, IPv6Unicast, IPv4VPN, IPv6VPN} {
+		if a := known.api(); a.Afi == f.GetAfi() && a.Safi == f.GetSafi() {
+			return known
+		}
 	}
 	return 0
 }
@@ -242,8 +243,8 @@ func (e *GoBGP) advertised(p Peer, s PeerStatus) (n uint64) {
 	if !p.Export || s.State != StateEstablished {
 		return 0
 	}
-	for prefix, a := range e.announced {
-		if slices.Contains(s.Families, FamilyOf(prefix.Addr())) && a.NotTo != s.RouterID {
+	for _, a := range e.announced {
+		if slices.Contains(s.Families, a.Family()) && a.NotTo != s.RouterID {
 			n++
 		}
 	}

@@ -14,8 +14,14 @@ type queue struct {
 
 type pathKey struct {
 	peer   netip.Addr
+	family Family
+	rd     RD
 	prefix netip.Prefix
 	id     uint32
+}
+
+func keyOf(ev *Event) pathKey {
+	return pathKey{ev.Peer, ev.Family, ev.Path.RD, ev.Path.Prefix, ev.Path.PathID}
 }
 
 func newQueue() queue {
@@ -24,7 +30,7 @@ func newQueue() queue {
 
 func (q *queue) add(ev Event) {
 	if ev.Kind == EventPath {
-		k := pathKey{ev.Peer, ev.Path.Prefix, ev.Path.PathID}
+		k := keyOf(&ev)
 		if i, ok := q.index[k]; ok {
 			q.events[i] = ev
 			q.coalesced++

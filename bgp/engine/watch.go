@@ -58,6 +58,7 @@ func (e *GoBGP) watchState(typ api.WatchEventResponse_PeerEvent_Type, from *api.
 		p.restarting = false
 	}
 	p.state, p.since = state, time.Now()
+	e.touch(&ev)
 	e.queue.add(ev)
 }
 
@@ -82,6 +83,7 @@ func (e *GoBGP) watchPath(from *api.Path) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if p := e.peers[addr]; p != nil {
+		e.touch(&ev)
 		ev.Path.OwnAS = ev.Path.count(p.cfg.LocalAS)
 		ev.Path.asPath = nil
 		e.queue.add(ev)
@@ -101,23 +103,17 @@ func (p *Path) count(as uint32) (n int) {
 // toPath reads a path of GoBGP's. With an error and a prefix, the path is there and nothing is known
 // about its next hop: it counts as a route without PNC.
 func toPath(from *api.Path) (Path, error) {
-	var prefix api.IPAddressPrefix
-	if err := from.GetNlri().UnmarshalTo(&prefix); err != nil {
-		return Path{}, fmt.Errorf("NLRI: %w", err)
-	}
-	addr, err := netip.ParseAddr(prefix.GetPrefix())
+	prefix, rd, err := readNLRI(from.GetNlri())
 	if err != nil {
 		return Path{}, fmt.Errorf("NLRI: %w", err)
 	}
 	p := Path{
-		Prefix:    netip.PrefixFrom(addr, int(prefix.GetPrefixLen())).Masked(),
+		Prefix:    prefix,
+		RD:        rd,
 		PathID:    from.GetIdentifier(),
 		Withdrawn: from.GetIsWithdraw(),
 		PeerAS:    from.GetSourceAsn(),
 		LocalPref: DefaultLocalPref,
-	}
-	if !p.Prefix.IsValid() {
-		return Path{}, fmt.Errorf("NLRI: %s/%d is no prefix", prefix.GetPrefix(), prefix.GetPrefixLen())
 	}
 	if p.Withdrawn {
 		return p, nil
@@ -167,6 +163,8 @@ func (p *Path) read(any *anypb.Any) error {
 			}
 			p.ClusterList = append(p.ClusterList, c)
 		}
+	case *api.ExtendedCommunitiesAttribute:
+		p.Targets, err = readTargets(a)
 	case *api.UnknownAttribute:
 		// Of several, the first counts (RFC 7606 section 3 g).
 		if a.Type == attrNHC && !p.HasNHC {

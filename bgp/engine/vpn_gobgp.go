@@ -1,0 +1,186 @@
+package engine
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	api "github.com/osrg/gobgp/v3/api"
+	"google.golang.org/protobuf/types/known/anypb"
+)
+
+// attrExtendedCommunities is the type code of Extended Communities (RFC 4360).
+const attrExtendedCommunities = 16
+
+// readNLRI reads a prefix of GoBGP's, and for VPN families its RD.
+func readNLRI(nlri *anypb.Any) (netip.Prefix, RD, error) {
+	m, err := nlri.UnmarshalNew()
+	if err != nil {
+		return netip.Prefix{}, RD{}, err
+	}
+	var rd RD
+	switch n := m.(type) {
+	case *api.IPAddressPrefix:
+		p, err := toPrefix(n.GetPrefix(), n.GetPrefixLen())
+		return p, rd, err
+	case *api.LabeledVPNIPAddressPrefix:
+		if rd, err = readRD(n.GetRd()); err != nil {
+			return netip.Prefix{}, RD{}, err
+		}
+		p, err := toPrefix(n.GetPrefix(), n.GetPrefixLen())
+		return p, rd, err
+	}
+	return netip.Prefix{}, RD{}, fmt.Errorf("%T is no prefix", m)
+}
+
+func toPrefix(addr string, bits uint32) (netip.Prefix, error) {
+	a, err := netip.ParseAddr(addr)
+	if err != nil {
+		return netip.Prefix{}, err
+	}
+	p := netip.PrefixFrom(a, int(bits)).Masked()
+	if !p.IsValid() {
+		return netip.Prefix{}, fmt.Errorf("%s/%d is no prefix", addr, bits)
+	}
+	return p, nil
+}
+
+func readRD(from *anypb.Any) (rd RD, err error) {
+	m, err := from.UnmarshalNew()
+	if err != nil {
+		return rd, fmt.Errorf("route distinguisher: %w", err)
+	}
+	switch r := m.(type) {
+	case *api.RouteDistinguisherTwoOctetASN:
+		rd[1] = vpnTwoOctetAS
+		binary.BigEndian.PutUint16(rd[2:], uint16(r.Admin))
+		binary.BigEndian.PutUint32(rd[4:], r.Assigned)
+	case *api.RouteDistinguisherIPAddress:
+		a, err := netip.ParseAddr(r.Admin)
+		if err != nil || !a.Is4() {
+			return rd, fmt.Errorf("route distinguisher: administrator %q", r.Admin)
+		}
+		rd[1] = vpnIPv4
+		copy(rd[2:], a.AsSlice())
+		binary.BigEndian.PutUint16(rd[6:], uint16(r.Assigned))
+	case *api.RouteDistinguisherFourOctetASN:
+		rd[1] = vpnFourOctetAS
+		binary.BigEndian.PutUint32(rd[2:], r.Admin)
+		binary.BigEndian.PutUint16(rd[6:], uint16(r.Assigned))
+	default:
+		return rd, fmt.Errorf("route distinguisher: %T is of no known type", m)
+	}
+	return rd, nil
+}
+
+// readTargets picks the route targets out of extended communities. The non-transitive ones don't
+// count (RFC 4360 section 4). Others that can't be read are nothing to us.
+func readTargets(from *api.ExtendedCommunitiesAttribute) ([]RouteTarget, error) {
+	var out []RouteTarget
+	for _, c := range from.GetCommunities() {
+		m, err := c.UnmarshalNew()
+		if err != nil {
+			return out, fmt.Errorf("extended communities: %w", err)
+		}
+		t := RouteTarget{1: subtypeTarget}
+		switch c := m.(type) {
+		case *api.TwoOctetAsSpecificExtended:
+			if !c.IsTransitive || c.SubType != subtypeTarget {
+				continue
+			}
+			t[0] = vpnTwoOctetAS
+			binary.BigEndian.PutUint16(t[2:], uint16(c.Asn))
+			binary.BigEndian.PutUint32(t[4:], c.LocalAdmin)
+		case *api.IPv4AddressSpecificExtended:
+			a, err := netip.ParseAddr(c.Address)
+			if !c.IsTransitive || c.SubType != subtypeTarget || err != nil || !a.Is4() {
+				continue
+			}
+			t[0] = vpnIPv4
+			copy(t[2:], a.AsSlice())
+			binary.BigEndian.PutUint16(t[6:], uint16(c.LocalAdmin))
+		case *api.FourOctetAsSpecificExtended:
+			if !c.IsTransitive || c.SubType != subtypeTarget {
+				continue
+			}
+			t[0] = vpnFourOctetAS
+			binary.BigEndian.PutUint32(t[2:], c.Asn)
+			binary.BigEndian.PutUint16(t[6:], uint16(c.LocalAdmin))
+		default:
+			continue
+		}
+		out = append(out, t)
+	}
+	return out, nil
+}
+
+// replay is a Replay that is under way. What GoBGP reports meanwhile is newer than what is read, so it
+// isn't replayed: the report itself says how the path is.
+type replay struct {
+	paths map[pathKey]struct{}
+	peers map[netip.Addr]struct{} // whose session changed
+}
+
+// touch notes an event for the replays under way. It needs e.mu.
+func (e *GoBGP) touch(ev *Event) {
+	for r := range e.replays {
+		if ev.Kind == EventPath {
+			r.paths[keyOf(ev)] = struct{}{}
+		} else if ev.Kind == EventState {
+			r.peers[ev.Peer] = struct{}{}
+		}
+	}
+}
+
+// Replay reads the adj-RIBs-in and reports them again.
+func (e *GoBGP) Replay(ctx context.Context, families []Family) error {
+	r := &replay{paths: map[pathKey]struct{}{}, peers: map[netip.Addr]struct{}{}}
+	e.mu.Lock()
+	e.replays[r] = struct{}{}
+	var up []Peer
+	for _, p := range e.peers {
+		if p.state == StateEstablished {
+			up = append(up, p.cfg)
+		}
+	}
+	e.mu.Unlock()
+
+	var events []Event
+	var errs []error
+	for _, p := range up {
+		for _, f := range families {
+			err := e.srv.ListPath(ctx, &api.ListPathRequest{
+				TableType: api.TableType_ADJ_IN, Name: p.Address.String(), Family: f.api(),
+			}, func(d *api.Destination) {
+				for _, from := range d.GetPaths() {
+					ev := Event{Kind: EventPath, Peer: p.Address, Family: f}
+					var err error
+					if ev.Path, err = toPath(from); err != nil && !ev.Path.Prefix.IsValid() {
+						continue // was counted when it came in
+					}
+					ev.Path.OwnAS = ev.Path.count(p.LocalAS)
+					ev.Path.asPath = nil
+					events = append(events, ev)
+				}
+			})
+			if err != nil {
+				errs = append(errs, fmt.Errorf("bgp engine: %s: paths of %s: %w", p.Address, f, err))
+			}
+		}
+	}
+
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.replays, r)
+	for i := range events {
+		ev := &events[i]
+		_, path := r.paths[keyOf(ev)]
+		_, peer := r.peers[ev.Peer]
+		if !path && !peer && e.peers[ev.Peer] != nil {
+			e.queue.add(*ev)
+		}
+	}
+	return errors.Join(errs...)
+}
