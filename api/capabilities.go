@@ -71,8 +71,11 @@ func (c capabilityService) ListCapabilities(ctx context.Context, req *pncv1.List
 		}
 		res.Routes = append(res.Routes, routeToMessage(snap, r))
 	}
-	if a := c.srv.backends.Advertiser; a != nil && req.GetContext() == "" {
+	if a := c.srv.backends.Advertiser; a != nil {
 		for _, adv := range a.Advertisements() {
+			if adv.GetContext() != req.GetContext() {
+				continue
+			}
 			if p, err := netip.ParsePrefix(adv.GetPrefix()); covered.IsValid() && (err != nil || !p.Overlaps(covered)) {
 				continue
 			}
@@ -199,6 +202,9 @@ func describe(r *pnc.Route, age time.Duration) string {
 	fmt.Fprintf(&b, "the %s route %s", r.Source, r.Prefix)
 	if r.Peer != "" {
 		fmt.Fprintf(&b, " from %s", r.Peer)
+	}
+	if r.RD != "" {
+		fmt.Fprintf(&b, " with route distinguisher %s", r.RD)
 	}
 	if !r.ChangedAt.IsZero() {
 		fmt.Fprintf(&b, " (unchanged for %s)", age.Round(time.Second))

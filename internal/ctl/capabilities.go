@@ -127,6 +127,7 @@ func routeFlags(r *pncv1.CapabilityRoute) string {
 	add(r.GetStale(), "stale")
 	add(r.GetPartial(), "partial")
 	add(r.GetOverride(), "override")
+	add(r.GetRouteDistinguisher() != "", "rd="+r.GetRouteDistinguisher())
 	add(r.GetPathId() != 0, fmt.Sprintf("path-id=%d", r.GetPathId()))
 	add(r.GetDisregarded() != 0, enum(r.GetDisregarded()))
 	if flags == "" {
@@ -150,6 +151,9 @@ func advertisementTable(w io.Writer, list []*pncv1.Advertisement) error {
 		from := "api"
 		if ad.GetConfigured() {
 			from = "config"
+		}
+		if f := ad.GetFollowedFrom(); f != "" {
+			from = f
 		}
 		g.row(ad.GetPrefix(), enum(ad.GetMode()), ad.GetProxy(), ad.GetNextHop(), yesNo(ad.GetActive()), from, ad.GetInactiveReason())
 	}

@@ -84,7 +84,7 @@ func (a advertiser) Advertise(_ context.Context, req api.Advertise) (*pncv1.Adve
 		return nil, bgpError(err)
 	}
 	for _, st := range a.d.speaker.Advertisements() {
-		if st.Prefix == req.Prefix {
+		if st.Prefix == req.Prefix && st.Context == "" {
 			return a.d.heldBack(advertisementMessage(&st)), nil
 		}
 	}
@@ -105,9 +105,13 @@ func (a advertiser) Advertisements() []*pncv1.Advertisement {
 		return nil
 	}
 	list := a.d.speaker.Advertisements()
+	_, sources := a.d.withSources(a.d.config.Load())
 	out := make([]*pncv1.Advertisement, len(list))
 	for i := range list {
 		out[i] = a.d.heldBack(advertisementMessage(&list[i]))
+		if s := sources[list[i].Prefix]; s != nil && list[i].Configured {
+			out[i].FollowedFrom = routeSource(s).String()
+		}
 	}
 	return out
 }
@@ -129,6 +133,7 @@ func advertisementMessage(s *bgp.AdvertisementStatus) *pncv1.Advertisement {
 	out := &pncv1.Advertisement{
 		Prefix: s.Prefix.String(), Mode: modeMessage(s.Mode), Proxy: s.Proxy.String(),
 		Active: s.Active, InactiveReason: s.InactiveReason, Configured: s.Configured,
+		Context: s.Context, RouteDistinguisher: s.RD,
 	}
 	if s.NextHop.IsValid() {
 		out.NextHop = s.NextHop.String()

@@ -160,3 +160,10 @@ func TestStaticRouteAsProto(t *testing.T) {
 		t.Errorf("path identifier %d, override %v; a static route has no add-path identifier", got.GetPathId(), got.GetOverride())
 	}
 }
+
+func TestVPNRouteAsProtoNamesItsVPN(t *testing.T) {
+	r := pnc.Route{Context: "blue", Prefix: netip.MustParsePrefix("198.51.100.0/24"), Source: pnc.SourceBGP, RD: "65000:100"}
+	if got := RouteToProto(&r, false); got.GetContext() != "blue" || got.GetRouteDistinguisher() != "65000:100" {
+		t.Errorf("got %v", got)
+	}
+}

@@ -398,9 +398,11 @@ type CapabilityRoute struct {
 	// IGP cost to the originator; zero for other sources.
 	Metric uint32 `protobuf:"varint,16,opt,name=metric,proto3" json:"metric,omitempty"`
 	// Static only: hides longer learned routes.
-	Override      bool `protobuf:"varint,17,opt,name=override,proto3" json:"override,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Override bool `protobuf:"varint,17,opt,name=override,proto3" json:"override,omitempty"`
+	// BGP in a VPN: the route distinguisher, as in 65000:100; empty outside.
+	RouteDistinguisher string `protobuf:"bytes,18,opt,name=route_distinguisher,json=routeDistinguisher,proto3" json:"route_distinguisher,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *CapabilityRoute) Reset() {
@@ -550,6 +552,13 @@ func (x *CapabilityRoute) GetOverride() bool {
 		return x.Override
 	}
 	return false
+}
+
+func (x *CapabilityRoute) GetRouteDistinguisher() string {
+	if x != nil {
+		return x.RouteDistinguisher
+	}
+	return ""
 }
 
 // One change of a capability route.
@@ -1065,9 +1074,13 @@ type Advertisement struct {
 	// When it is withdrawn unless Advertise is repeated; absent without a lease.
 	ExpiresAt *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
 	// The kernel's routes that the prefix is followed from, as in `interface eth1` or `table 100`; empty for a prefix that is named.
-	FollowedFrom  string `protobuf:"bytes,9,opt,name=followed_from,json=followedFrom,proto3" json:"followed_from,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	FollowedFrom string `protobuf:"bytes,9,opt,name=followed_from,json=followedFrom,proto3" json:"followed_from,omitempty"`
+	// The context (VPN) that it is announced in; empty for the default one.
+	Context string `protobuf:"bytes,10,opt,name=context,proto3" json:"context,omitempty"`
+	// The route distinguisher in a VPN; empty outside.
+	RouteDistinguisher string `protobuf:"bytes,11,opt,name=route_distinguisher,json=routeDistinguisher,proto3" json:"route_distinguisher,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *Advertisement) Reset() {
@@ -1159,6 +1172,20 @@ func (x *Advertisement) GetExpiresAt() *timestamppb.Timestamp {
 func (x *Advertisement) GetFollowedFrom() string {
 	if x != nil {
 		return x.FollowedFrom
+	}
+	return ""
+}
+
+func (x *Advertisement) GetContext() string {
+	if x != nil {
+		return x.Context
+	}
+	return ""
+}
+
+func (x *Advertisement) GetRouteDistinguisher() string {
+	if x != nil {
+		return x.RouteDistinguisher
 	}
 	return ""
 }
@@ -1378,7 +1405,7 @@ var File_pnc_v1_capability_proto protoreflect.FileDescriptor
 
 const file_pnc_v1_capability_proto_rawDesc = "" +
 	"\n" +
-	"\x17pnc/v1/capability.proto\x12\x06pnc.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9a\x04\n" +
+	"\x17pnc/v1/capability.proto\x12\x06pnc.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xcb\x04\n" +
 	"\x0fCapabilityRoute\x12\x18\n" +
 	"\acontext\x18\x01 \x01(\tR\acontext\x12\x16\n" +
 	"\x06prefix\x18\x02 \x01(\tR\x06prefix\x12&\n" +
@@ -1400,7 +1427,8 @@ const file_pnc_v1_capability_proto_rawDesc = "" +
 	"\x0fproxy_reachable\x18\x0e \x01(\bR\x0eproxyReachable\x12\x18\n" +
 	"\apartial\x18\x0f \x01(\bR\apartial\x12\x16\n" +
 	"\x06metric\x18\x10 \x01(\rR\x06metric\x12\x1a\n" +
-	"\boverride\x18\x11 \x01(\bR\boverride\"\xe6\x01\n" +
+	"\boverride\x18\x11 \x01(\bR\boverride\x12/\n" +
+	"\x13route_distinguisher\x18\x12 \x01(\tR\x12routeDistinguisher\"\xe6\x01\n" +
 	"\x0fCapabilityEvent\x12*\n" +
 	"\x02at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12/\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x1b.pnc.v1.CapabilityEventKindR\x04kind\x12-\n" +
@@ -1435,7 +1463,7 @@ const file_pnc_v1_capability_proto_rawDesc = "" +
 	"\vexplanation\x18\x05 \x01(\tR\vexplanation\x127\n" +
 	"\n" +
 	"candidates\x18\x06 \x03(\v2\x17.pnc.v1.CapabilityRouteR\n" +
-	"candidates\"\xc6\x02\n" +
+	"candidates\"\x91\x03\n" +
 	"\rAdvertisement\x12\x16\n" +
 	"\x06prefix\x18\x01 \x01(\tR\x06prefix\x12+\n" +
 	"\x04mode\x18\x02 \x01(\x0e2\x17.pnc.v1.OriginationModeR\x04mode\x12\x14\n" +
@@ -1448,7 +1476,10 @@ const file_pnc_v1_capability_proto_rawDesc = "" +
 	"configured\x129\n" +
 	"\n" +
 	"expires_at\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\x12#\n" +
-	"\rfollowed_from\x18\t \x01(\tR\ffollowedFrom\"\xb9\x01\n" +
+	"\rfollowed_from\x18\t \x01(\tR\ffollowedFrom\x12\x18\n" +
+	"\acontext\x18\n" +
+	" \x01(\tR\acontext\x12/\n" +
+	"\x13route_distinguisher\x18\v \x01(\tR\x12routeDistinguisher\"\xb9\x01\n" +
 	"\x10AdvertiseRequest\x12\x16\n" +
 	"\x06prefix\x18\x01 \x01(\tR\x06prefix\x12+\n" +
 	"\x04mode\x18\x02 \x01(\x0e2\x17.pnc.v1.OriginationModeR\x04mode\x12\x14\n" +
