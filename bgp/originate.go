@@ -215,8 +215,9 @@ func because(err error) inactive {
 }
 
 // router picks the path that the other modes follow: the best one of the neighbour that is named.
-// Without a name, any neighbour's best; inline then only takes what a neighbour announces itself. A path with a PNC on it is never the router's own but another node's copy, and two nodes
-// that followed each other's copies would keep a dead route alive.
+// Without a name, any neighbour's best; inline then only takes what a neighbour announces itself. A
+// path with a PNC on it is never the router's own but another node's copy, and two nodes that followed
+// each other's copies would keep a dead route alive.
 func (r *rib) router(c OriginateConfig) (*path, inactive) {
 	var candidates []*path
 	why := inactiveRouter

@@ -24,6 +24,25 @@ func (s *Speaker) SetOriginating(on bool) error {
 	return s.originateNow()
 }
 
+// SetOriginated replaces the configured prefixes and leaves the rest of the configuration alone. All of
+// them are good, or an error wraps ErrConfig and nothing changes. Announcements that fail are tried
+// again every second.
+func (s *Speaker) SetOriginated(list []OriginateConfig) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := s.cfg
+	next.Originate = slices.Clone(list)
+	if err := next.check(); err != nil {
+		return err
+	}
+	s.cfg = next
+	s.orig.configure(next)
+	if err := s.originateNow(); err != nil {
+		s.log.WithError(err).Error("bgp: announcements not up to date; trying again")
+	}
+	return nil
+}
+
 // originateNow needs s.mu. Before Run there is nothing to do: the start originates.
 func (s *Speaker) originateNow() error {
 	if !s.running {

@@ -48,6 +48,7 @@ func check(cfg *Config, root *yaml.Node) []Problem {
 	c := &checker{root: root}
 	c.general(cfg)
 	c.static(cfg.Static)
+	c.contexts(cfg)
 	if cfg.BGP != nil {
 		c.bgp(cfg.BGP)
 	}
@@ -114,8 +115,9 @@ func isPort(s string) bool {
 
 func (c *checker) static(list []Static) {
 	type key struct {
-		prefix netip.Prefix
-		proxy  netip.Addr
+		context string
+		prefix  netip.Prefix
+		proxy   netip.Addr
 	}
 	seen := map[key]int{}
 	for i, s := range list {
@@ -124,7 +126,7 @@ func (c *checker) static(list []Static) {
 		c.want(s.Proxy.IsValid(), at+".proxy", "required")
 		c.unicast(at+".proxy", s.Proxy)
 		c.senders(at+".prefix", s.Prefix)
-		k := key{s.Prefix.Prefix, s.Proxy.Addr}
+		k := key{s.Context, s.Prefix.Prefix, s.Proxy.Addr}
 		first, twice := seen[k]
 		c.want(!twice, at, "the same as static[%d]", first)
 		seen[k] = i
@@ -159,11 +161,15 @@ func isUnicast(a netip.Addr) bool {
 func (c *checker) interfaces(key string, names []string) {
 	seen := map[string]bool{}
 	for i, n := range names {
-		// IFNAMSIZ is 16 with the terminating zero.
-		c.want(n != "" && len(n) < 16 && !strings.ContainsAny(n, "/ \t\n"), index(key, i), "%q is not an interface's name", n)
+		c.interfaceName(index(key, i), n)
 		c.want(!seen[n], index(key, i), "%q is given twice", n)
 		seen[n] = true
 	}
+}
+
+func (c *checker) interfaceName(key, n string) {
+	// IFNAMSIZ is 16 with the terminating zero.
+	c.want(n != "" && len(n) < 16 && !strings.ContainsAny(n, "/ \t\n"), key, "%q is not an interface's name", n)
 }
 
 func (c *checker) family(key string, a Addr, four bool, name string) {

@@ -54,6 +54,6 @@ func (c *checker) neighbor(at string, n *Neighbor, b *BGP) {
 	c.want(n.Keepalive.Duration < n.HoldTime.Duration || !held, at+".keepalive", "must be less than hold_time")
 	c.span(at+".connect_retry", n.ConnectRetry, time.Second, 65535*time.Second)
 	for i, f := range n.Families {
-		c.oneOf(index(at+".families", i), f, "ipv4-unicast", "ipv6-unicast")
+		c.oneOf(index(at+".families", i), f, "ipv4-unicast", "ipv6-unicast", "vpnv4-unicast", "vpnv6-unicast")
 	}
 }

@@ -13,15 +13,20 @@ func (c *checker) proxy(p *Proxy, b *BGP) {
 	c.want(len(p.Taps) > 0, "proxy.taps", "required: the interfaces on which RoCEv2 traffic passes, on both sides")
 	c.interfaces("proxy.taps", p.Taps)
 	c.within("proxy.tap_ring", p.TapRing, 1, 1024)
-	c.want(len(p.Senders) > 0, "proxy.senders", "required: the prefixes that this proxy serves")
-	seen := map[netip.Prefix]int{}
+	c.want(len(p.Senders)+len(p.SenderSources) > 0, "proxy.senders", "required, or sender_sources: the prefixes that this proxy serves")
+	type place struct {
+		context string
+		prefix  netip.Prefix
+	}
+	seen := map[place]int{}
 	for i := range p.Senders {
 		s, at := &p.Senders[i], index("proxy.senders", i)
 		c.sender(at, s, b)
-		first, twice := seen[s.Prefix.Prefix]
+		first, twice := seen[place{s.Context, s.Prefix.Prefix}]
 		c.want(!twice, at+".prefix", "%s is senders[%d] already", s.Prefix, first)
-		seen[s.Prefix.Prefix] = i
+		seen[place{s.Context, s.Prefix.Prefix}] = i
 	}
+	c.senderSources(p, b)
 	c.want(len(p.AcceptFrom) > 0, "proxy.accept_from", "required: the congestion nodes of the domain")
 	c.interfaces("proxy.accept_interfaces", p.AcceptInterfaces)
 	c.span("proxy.pace.window", p.Pace.Window, time.Microsecond, time.Second)
@@ -40,17 +45,23 @@ func (c *checker) proxy(p *Proxy, b *BGP) {
 func (c *checker) sender(at string, s *Sender, b *BGP) {
 	c.want(s.Prefix.IsValid(), at+".prefix", "required")
 	c.senders(at+".prefix", s.Prefix)
+	c.want(s.Mode == "none" || !s.Prefix.IsValid() || s.Prefix.Bits() > 0, at+".prefix", "a default route can't be announced with PNC; mode none serves it")
+	c.announced(at, s, b)
+}
+
+// announced checks how a sender is announced, and whether it can be.
+func (c *checker) announced(at string, s *Sender, b *BGP) {
 	c.oneOf(at+".mode", s.Mode, "inline", "originate", "path", "prefer", "none")
 	if s.Mode == "none" {
 		return
 	}
-	c.want(!s.Prefix.IsValid() || s.Prefix.Bits() > 0, at+".prefix", "a default route can't be announced with PNC; mode none serves it")
 	c.want(b != nil, at+".mode", "%q needs the bgp section; mode none serves the prefix without announcing it", s.Mode)
 	c.unicast(at+".proxy", s.Proxy)
 	switch s.Mode {
 	case "originate":
 		c.want(!s.From.IsValid(), at+".from", "only for inline, path and prefer")
-		c.want(!s.Prefix.IsValid() || !s.NextHop.IsValid() || s.NextHop.Is4() == s.Prefix.Addr().Is4(), at+".next_hop", "%s is not of the prefix's family; give next_hop", s.NextHop)
+		overIPv4 := s.Context != "" && s.NextHop.Is4() // VPNv6 over an IPv4 core (RFC 4659 section 3.2.1.2)
+		c.want(!s.Prefix.IsValid() || !s.NextHop.IsValid() || s.NextHop.Is4() == s.Prefix.Addr().Is4() || overIPv4, at+".next_hop", "%s is not of the prefix's family; give next_hop", s.NextHop)
 		c.unicast(at+".next_hop", s.NextHop)
 	case "inline", "path", "prefer":
 		c.want(!s.NextHop.IsValid(), at+".next_hop", "only for originate: this mode keeps the router's")

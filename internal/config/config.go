@@ -21,6 +21,7 @@ type Config struct {
 	Telemetry Telemetry `yaml:"telemetry"`
 	Evidence  Evidence  `yaml:"evidence"`
 	Resolve   Resolve   `yaml:"resolve"`
+	Contexts  []Context `yaml:"contexts"`
 	Static    []Static  `yaml:"static"`
 
 	BGP            *BGP            `yaml:"bgp"`             // nil: no BGP
@@ -70,6 +71,7 @@ type Resolve struct {
 
 // Static is one capability route by configuration.
 type Static struct {
+	Context  string `yaml:"context"` // empty: the default one
 	Prefix   Prefix `yaml:"prefix"`
 	Proxy    Addr   `yaml:"proxy"`
 	Override bool   `yaml:"override"`
@@ -145,6 +147,7 @@ type Proxy struct {
 	TapRing          int            `yaml:"tap_ring"` // MiB
 	TapComplete      bool           `yaml:"tap_complete"`
 	Senders          []Sender       `yaml:"senders"`
+	SenderSources    []SenderSource `yaml:"sender_sources"`
 	AcceptFrom       []Prefix       `yaml:"accept_from"`
 	AcceptInterfaces []string       `yaml:"accept_interfaces"`
 	TTLMin           uint8          `yaml:"ttl_min"`
@@ -156,6 +159,7 @@ type Proxy struct {
 
 // Sender is one prefix that the proxy serves.
 type Sender struct {
+	Context string `yaml:"context"` // empty: the default one
 	Prefix  Prefix `yaml:"prefix"`
 	Mode    string `yaml:"mode"` // inline, originate, path, prefer, none
 	Proxy   Addr   `yaml:"proxy"`
@@ -219,11 +223,14 @@ func withDefaults() *Config {
 	}
 }
 
-// ServedPrefixes lists the prefixes of the senders.
+// ServedPrefixes lists the prefixes of the senders outside of contexts: those inside one are announced
+// only, because a notification of format 1 doesn't name the VPN.
 func (p *Proxy) ServedPrefixes() []netip.Prefix {
 	out := make([]netip.Prefix, 0, len(p.Senders))
 	for _, s := range p.Senders {
-		out = append(out, s.Prefix.Prefix)
+		if s.Context == "" {
+			out = append(out, s.Prefix.Prefix)
+		}
 	}
 	return out
 }

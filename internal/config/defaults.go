@@ -82,6 +82,9 @@ func (p *Proxy) fillDefaults(given func(string) bool, mode string) {
 			s.NextHop = s.Proxy
 		}
 	}
+	for i := range p.SenderSources {
+		setDefault(given, index("proxy.sender_sources", i)+".mode", &p.SenderSources[i].Mode, mode)
+	}
 }
 
 // AddressFor returns the proxy's address of the prefix's family, else the other one.

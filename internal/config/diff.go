@@ -108,8 +108,8 @@ func walkList(n *yaml.Node, at string, out map[string]string) {
 
 // identity is what names a section in a list: its address or prefix, else its place.
 func identity(n *yaml.Node, i int) string {
-	for _, key := range []string{"address", "prefix"} {
-		if v := mapValue(n, key); v != nil {
+	for _, key := range []string{"address", "prefix", "interface", "table", "name"} {
+		if v := mapValue(n, key); v != nil && v.Value != "" {
 			return v.Value
 		}
 	}

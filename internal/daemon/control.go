@@ -162,11 +162,13 @@ func (d *Daemon) reload(old, next *config.Config, changes []string) error {
 		return err
 	}
 	d.parts.Swap(p).replaced(p)
-	if err := p.apply(next); err != nil { // partsFor has checked it
+	effective, _ := d.withSources(next)
+	if err := p.apply(effective); err != nil { // partsFor has checked it
 		d.log.WithError(err).Error("applying settings failed")
 	}
 	d.table.Reconfigure(d.now(), tableSettings(next))
 	d.table.SetStatic(d.now(), staticRoutes(next))
+	d.routes.Follow(routeSources(next)...)
 	d.tracker.SetAllowDefault(next.Resolve.ProxyViaDefaultRoute)
 	if old.Log.Level != next.Log.Level {
 		if _, err := telemetry.SetLevel(d.log, next.Log.Level); err != nil {
@@ -201,6 +203,7 @@ func (d *Daemon) reconfigureBGP(next *config.Config) error {
 	if d.speaker == nil {
 		return nil
 	}
+	next, _ = d.withSources(next)
 	settings, err := bgpSettings(next)
 	if err != nil {
 		return err

@@ -100,8 +100,10 @@ func (d *Daemon) bgpCounts() []count {
 	if d.speaker == nil {
 		return nil
 	}
-	c := d.speaker.Counters().Engine
+	all := d.speaker.Counters()
+	c := all.Engine
 	return []count{
+		{part: "bgp", name: "vpn-unmatched", value: all.Unmatched, help: "VPN routes that arrived and that no context imports; they are not kept."},
 		{part: "bgp", name: "conversion-errors", value: c.ConversionErrors, help: "Paths whose attributes the engine could not hand out."},
 		{part: "bgp", name: "callback-panics", value: c.CallbackPanics, help: "Panics in callbacks of the engine, recovered."},
 		{part: "bgp", name: "engine-panics", value: c.EnginePanics, help: "Panics and fatal errors that the engine asked its logger for, refused."},

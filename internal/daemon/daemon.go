@@ -34,6 +34,7 @@ type Daemon struct {
 	table    *pnc.Table
 	recorder *evidence.Recorder
 	tracker  *host.Tracker
+	routes   *host.Routes // which senders' prefixes there are, for those that follow the kernel
 	speaker  *bgp.Speaker // nil: no BGP
 	api      *api.Server
 	rings    *ringBook
@@ -41,6 +42,7 @@ type Daemon struct {
 
 	notRoCEv2 atomic.Uint64 // packets seen by taps that don't parse
 	config    atomic.Pointer[config.Config]
+	routeBook atomic.Pointer[routeBook]
 	appliedAt atomic.Int64 // Unix nanoseconds
 	parts     atomic.Pointer[parts]
 	enabled   atomic.Bool
@@ -69,6 +71,8 @@ func New(cfg *config.Config, path string, log *logrus.Logger) (*Daemon, error) {
 	d.table = pnc.New(tableSettings(cfg))
 	d.table.SetStatic(d.now(), staticRoutes(cfg))
 	d.tracker = host.NewTracker(host.Config{AllowDefault: cfg.Resolve.ProxyViaDefaultRoute, OnChange: d.reachChanged}, log.WithField("part", "routes"))
+	d.routes = host.NewRoutes(host.RoutesConfig{OnChange: d.routesChanged}, log.WithField("part", "sources"))
+	d.routes.Follow(routeSources(cfg)...)
 	d.config.Store(cfg)
 	d.appliedAt.Store(d.now().UnixNano())
 	d.parts.Store(&parts{})
@@ -129,6 +133,7 @@ func (d *Daemon) Run(ctx context.Context, reload <-chan os.Signal) error {
 	}
 	services.start("routes", d.tracker.Run)
 	services.start("reachability", d.followProxies)
+	services.start("sources", d.routes.Run)
 	services.start("clock", d.tick)
 	if d.speaker != nil {
 		services.start("bgp", d.speaker.Run)

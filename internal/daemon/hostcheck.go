@@ -29,6 +29,11 @@ func hostNeeds(c *config.Config) (out []need) {
 		for _, name := range p.AcceptInterfaces {
 			out = append(out, need{key: "proxy.accept_interfaces", iface: name})
 		}
+		for _, s := range p.SenderSources {
+			if s.Interface != "" {
+				out = append(out, need{key: "proxy.sender_sources", iface: s.Interface})
+			}
+		}
 	}
 	return out
 }

@@ -43,6 +43,7 @@ var sourceByName = map[string]pnc.Source{
 func tableSettings(c *config.Config) pnc.Config {
 	out := pnc.Config{
 		AllowDefault: c.Resolve.DefaultRoute,
+		Contexts:     contextNames(c),
 		History:      c.Resolve.History,
 		Rejected:     c.Resolve.History,
 	}
@@ -61,7 +62,7 @@ func staticRoutes(c *config.Config) []pnc.Route {
 	out := make([]pnc.Route, 0, len(c.Static))
 	for i, s := range c.Static {
 		out = append(out, pnc.Route{
-			Prefix: s.Prefix.Prefix, Source: pnc.SourceStatic, Proxy: s.Proxy.Addr, Override: s.Override, PathID: uint32(i),
+			Context: s.Context, Prefix: s.Prefix.Prefix, Source: pnc.SourceStatic, Proxy: s.Proxy.Addr, Override: s.Override, PathID: uint32(i),
 		})
 	}
 	return out
@@ -112,8 +113,11 @@ func bgpSettings(c *config.Config) (bgp.Config, error) {
 	}
 	if c.Proxy != nil {
 		out.Originate = originations(c.Proxy)
+		out.OriginateVPN = vpnOriginations(c.Proxy)
 	}
-	return out, nil
+	var err error
+	out.Contexts, err = bgpContexts(c)
+	return out, err
 }
 
 func neighborSettings(n *config.Neighbor) (bgp.NeighborConfig, error) {
@@ -136,11 +140,7 @@ func neighborSettings(n *config.Neighbor) (bgp.NeighborConfig, error) {
 		GracefulRestart: n.GracefulRestart, AllowOwnAS: n.AllowOwnAS,
 	}
 	for _, f := range n.Families {
-		family := bgp.IPv4Unicast
-		if f == bgp.IPv6Unicast.String() {
-			family = bgp.IPv6Unicast
-		}
-		out.Families = append(out.Families, family)
+		out.Families = append(out.Families, familyByName[f])
 	}
 	return out, nil
 }
@@ -149,8 +149,8 @@ func originations(p *config.Proxy) []bgp.OriginateConfig {
 	var out []bgp.OriginateConfig
 	for _, s := range p.Senders {
 		mode, announced := bgp.ParseMode(s.Mode)
-		if !announced {
-			continue // mode none: served, not announced
+		if !announced || s.Context != "" {
+			continue // mode none: served, not announced; inside a VPN: vpnOriginations
 		}
 		out = append(out, bgp.OriginateConfig{
 			Prefix: s.Prefix.Prefix, Mode: mode, Proxy: s.Proxy.Addr, NextHop: s.NextHop.Addr, From: s.From.Addr,

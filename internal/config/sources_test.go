@@ -1,0 +1,58 @@
+package config
+
+import (
+	"net/netip"
+	"testing"
+)
+
+func TestSourcesAddTheirPrefixesToTheSenders(t *testing.T) {
+	const head = "bgp: {as: 65000, router_id: 192.0.2.1, neighbors: [{address: 192.0.2.254, as: 65000}]}\n" +
+		"proxy:\n  ipv4: 192.0.2.1\n  taps: [eth0]\n  accept_from: [192.0.2.0/24]\n"
+	for _, tt := range []struct {
+		name, yaml string
+		want       map[string]Sender // what is added, by prefix
+	}{
+		{"next hop and proxy by default",
+			"  sender_sources: [{interface: eth0}]\n",
+			map[string]Sender{
+				"198.51.100.0/24": {Mode: "originate", Proxy: addrOf("192.0.2.1"), NextHop: addrOf("192.0.2.1")},
+				"198.51.101.0/24": {Mode: "originate", Proxy: addrOf("192.0.2.1"), NextHop: addrOf("192.0.2.1")},
+				"2001:db8::/48":   {Mode: "none", Proxy: addrOf("192.0.2.1")}, // no IPv6 next hop
+			}},
+		{"only those within, as configured",
+			"  sender_sources: [{interface: eth0, within: [198.51.100.0/23, \"2001:db8::/32\"], next_hop: \"2001:db8::9\"}]\n",
+			map[string]Sender{
+				"198.51.100.0/24": {Mode: "originate", Proxy: addrOf("192.0.2.1"), NextHop: addrOf("192.0.2.1")},
+				"198.51.101.0/24": {Mode: "originate", Proxy: addrOf("192.0.2.1"), NextHop: addrOf("192.0.2.1")},
+				"2001:db8::/48":   {Mode: "originate", Proxy: addrOf("192.0.2.1"), NextHop: addrOf("2001:db8::9")},
+			}},
+		{"a shorter prefix than within is not within",
+			"  sender_sources: [{interface: eth0, within: [198.51.100.0/25]}]\n", nil},
+		{"a named sender counts first, and the first source",
+			"  senders: [{prefix: 198.51.100.0/24, mode: none}]\n  sender_sources: [{interface: eth0, mode: path, from: 192.0.2.254, within: [198.51.0.0/16]}, {table: 7, within: [198.51.0.0/16]}]\n",
+			map[string]Sender{"198.51.101.0/24": {Mode: "path", Proxy: addrOf("192.0.2.1"), From: addrOf("192.0.2.254")}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c, err := Parse([]byte(head + tt.yaml))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, from := c.Proxy.WithSources(func(*SenderSource) []netip.Prefix {
+				return []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24"), netip.MustParsePrefix("198.51.101.0/24"), netip.MustParsePrefix("2001:db8::/48")}
+			})
+			added := got.Senders[len(c.Proxy.Senders):]
+			if len(added) != len(tt.want) || len(from) != len(tt.want) {
+				t.Fatalf("added %+v from %v", added, from)
+			}
+			for _, s := range added {
+				want := tt.want[s.Prefix.String()]
+				want.Prefix = s.Prefix
+				if s != want || from[s.Prefix.Prefix] != &c.Proxy.SenderSources[0] {
+					t.Errorf("got %+v, want %+v", s, want)
+				}
+			}
+		})
+	}
+}
+
+func addrOf(s string) Addr { return Addr{netip.MustParseAddr(s)} }
