@@ -23,13 +23,13 @@ const (
 	IPv6VPN = engine.IPv6VPN // vpnv6-unicast, RFC 4659
 )
 
-// MPLS labels with a meaning of their own (RFC 3032 section 2.1).
+// MPLS labels (RFC 3032 section 2.1).
 const (
-	LabelIPv4ExplicitNull = 0
-	LabelIPv6ExplicitNull = 2
-	LabelImplicitNull     = 3
-	firstLabel            = 16
-	lastLabel             = 1<<20 - 1
+	// LabelImplicitNull is for routes that no router imports: there is no label to send with.
+	LabelImplicitNull = 3
+
+	firstLabel = 16
+	lastLabel  = 1<<20 - 1
 )
 
 // ParseRD reads a route distinguisher such as 65000:100 or 192.0.2.1:100.
@@ -71,8 +71,8 @@ func (c *Config) checkVPN() (errs []error) {
 			errs = append(errs, wrong(at, "is configured twice"))
 		}
 		seen[x.Name] = true
-		if l := x.Label; l != nil && (*l < firstLabel || *l > lastLabel) && *l != LabelIPv4ExplicitNull && *l != LabelIPv6ExplicitNull && *l != LabelImplicitNull {
-			errs = append(errs, wrong(at, "label %d must be 0, 2, 3 or from %d to %d (RFC 3032 section 2.1)", *l, firstLabel, lastLabel))
+		if l := x.Label; l != nil && (*l < firstLabel || *l > lastLabel) && *l != LabelImplicitNull {
+			errs = append(errs, wrong(at, "label %d must be implicit null (3) or from %d to %d (RFC 3032 section 2.1)", *l, firstLabel, lastLabel))
 		}
 	}
 	type place struct {
