@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/netip"
 	"slices"
+	"time"
 
 	"pncd/pnc"
 	"pncd/proxyagent/evidence"
@@ -52,6 +53,7 @@ type Advertise struct {
 	Mode    pncv1.OriginationMode // never unspecified
 	Proxy   netip.Addr            // invalid: the configured one
 	NextHop netip.Addr            // invalid: the configured one; only with mode originate
+	Lease   time.Duration         // 0: until it is withdrawn
 }
 
 // FlowFilter chooses flows.

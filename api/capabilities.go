@@ -240,6 +240,9 @@ func (c capabilityService) Advertise(ctx context.Context, req *pncv1.AdvertiseRe
 	if a.NextHop.IsValid() && a.Mode != pncv1.OriginationMode_ORIGINATION_MODE_ORIGINATE {
 		return nil, Invalid("next_hop", "only mode originate takes one; the other modes keep the router's next hop")
 	}
+	if a.Lease, err = lease("lease", req.GetLease()); err != nil {
+		return nil, err
+	}
 	adv, err := c.advertiser()
 	if err != nil {
 		return nil, err

@@ -2,8 +2,10 @@ package api
 
 import (
 	"net/netip"
+	"time"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pncv1 "pncd/api/pnc/v1"
@@ -17,6 +19,7 @@ const (
 	maxQP          = 1<<24 - 1
 	maxContext     = 255 // octets of a context's name
 	maxLevel       = 32  // octets of a log level's name
+	maxLease       = 365 * 24 * time.Hour
 )
 
 // address reads a required unicast address. IPv4-mapped IPv6 addresses count as IPv4.
@@ -44,6 +47,20 @@ func optionalAddress(field, s string) (netip.Addr, error) {
 		return netip.Addr{}, Invalid(field, "%q is not a unicast address", s)
 	}
 	return a, nil
+}
+
+// lease reads how long something holds: absent for ever, else at least a second and at most a year.
+func lease(field string, d *durationpb.Duration) (time.Duration, error) {
+	if d == nil {
+		return 0, nil
+	}
+	if err := d.CheckValid(); err != nil {
+		return 0, Invalid(field, "is no valid duration: %v", err)
+	}
+	if v := d.AsDuration(); v < time.Second || v > maxLease {
+		return 0, Invalid(field, "%s is not between 1s and %s", v, maxLease)
+	}
+	return d.AsDuration(), nil
 }
 
 // prefix reads a required prefix. Host bits must be zero: 192.0.2.1/24 is more often a mistake than

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"pncd/api"
@@ -56,6 +57,10 @@ func TestBadRequestsNameFieldAndRule(t *testing.T) {
 		{"list mapped prefix", "prefix", "IPv4-mapped", list(&pncv1.ListCapabilitiesRequest{Prefix: "::ffff:192.0.2.0/120"})},
 		{"list too many", "limit", "more than 100000", list(&pncv1.ListCapabilitiesRequest{Limit: 100_001})},
 		{"advertise nothing", "prefix", "required", advertise(&pncv1.AdvertiseRequest{})},
+		{"advertise for a moment", "lease", "not between 1s and", advertise(&pncv1.AdvertiseRequest{Prefix: "192.0.2.0/24", Lease: durationpb.New(time.Millisecond)})},
+		{"advertise for the past", "lease", "not between 1s and", advertise(&pncv1.AdvertiseRequest{Prefix: "192.0.2.0/24", Lease: durationpb.New(-time.Hour)})},
+		{"advertise for ever", "lease", "not between 1s and", advertise(&pncv1.AdvertiseRequest{Prefix: "192.0.2.0/24", Lease: durationpb.New(366 * 24 * time.Hour)})},
+		{"advertise for no time", "lease", "no valid duration", advertise(&pncv1.AdvertiseRequest{Prefix: "192.0.2.0/24", Lease: &durationpb.Duration{Seconds: 1, Nanos: -1}})},
 		{"advertise unknown mode", "mode", "no value", advertise(&pncv1.AdvertiseRequest{Prefix: "192.0.2.0/24", Mode: 99})},
 		{"advertise bad proxy", "proxy", "not an IP address", advertise(&pncv1.AdvertiseRequest{Prefix: "192.0.2.0/24", Proxy: "x"})},
 		{"advertise link-local proxy", "proxy", "link-local", advertise(&pncv1.AdvertiseRequest{Prefix: "192.0.2.0/24", Proxy: "fe80::1"})},

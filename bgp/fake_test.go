@@ -332,7 +332,7 @@ func TestTheSinkLosesEverythingAtTheEnd(t *testing.T) {
 	if err := r.stop(); err != nil || r.sink.len() != 0 {
 		t.Errorf("%v, %d routes left", err, r.sink.len())
 	}
-	if err := r.Advertise(OriginateConfig{Prefix: prefix("10.0.0.0/8"), Proxy: addr("192.0.2.7"), NextHop: addr("192.0.2.1")}); !errors.Is(err, ErrNotRunning) {
+	if err := r.Advertise(OriginateConfig{Prefix: prefix("10.0.0.0/8"), Proxy: addr("192.0.2.7"), NextHop: addr("192.0.2.1")}, 0); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("after the end: %v", err)
 	}
 	for _, a := range r.Advertisements() {

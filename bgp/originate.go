@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"time"
 
 	"pncd/bgp/engine"
 	"pncd/bgp/nhc"
@@ -26,7 +27,8 @@ type originator struct {
 // item is a prefix to announce.
 type item struct {
 	OriginateConfig
-	requested bool // at run time, not by configuration
+	requested bool      // at run time, not by configuration
+	expires   time.Time // of a request with a lease; zero without
 }
 
 // inactive says why a prefix's PNC is not announced; empty when it is.
@@ -87,6 +89,18 @@ func (o *originator) touchAll() {
 	for p := range o.items {
 		o.touch(p)
 	}
+}
+
+// expire takes requests back whose lease has ended.
+func (o *originator) expire(now time.Time) (ended []netip.Prefix) {
+	for p, it := range o.items {
+		if !it.expires.IsZero() && !now.Before(it.expires) {
+			delete(o.items, p)
+			o.touch(p)
+			ended = append(ended, p)
+		}
+	}
+	return ended
 }
 
 func (o *originator) setEnabled(on bool) {

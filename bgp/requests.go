@@ -15,6 +15,9 @@ import (
 // requestTimeout bounds a request at run time: removing a session waits for its end.
 const requestTimeout = 10 * time.Second
 
+// MinLease is the shortest lease: leases are looked at once a second.
+const MinLease = time.Second
+
 // SetOriginating switches the mechanism on or off: with it off, `originate` and `path` prefixes are
 // withdrawn and `inline` ones go on without the PNC. A speaker starts with it off.
 func (s *Speaker) SetOriginating(on bool) error {
@@ -54,24 +57,32 @@ func (s *Speaker) originateNow() error {
 }
 
 // Advertise announces the PNC for a prefix until Withdraw, the end of the program, or a configuration
-// that has the prefix. It replaces an earlier request for the prefix. Errors wrap ErrConfig,
-// ErrConfigured, ErrDisabled or ErrNotRunning.
-func (s *Speaker) Advertise(o OriginateConfig) error {
+// that has the prefix; with a lease, which is at least a second, also until that has passed. It replaces
+// an earlier request for the prefix and its lease. With the mechanism off, an equal request is renewed
+// and no other is taken. Errors wrap ErrConfig, ErrConfigured, ErrDisabled or ErrNotRunning.
+func (s *Speaker) Advertise(o OriginateConfig, lease time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.cfg.checkOriginate(o); err != nil {
 		return err
 	}
+	if lease != 0 && lease < MinLease {
+		return wrong("advertise "+o.Prefix.String(), "lease %s is shorter than %s", lease, MinLease)
+	}
 	old, had := s.orig.items[o.Prefix]
 	switch {
 	case !s.running:
 		return ErrNotRunning
-	case !s.orig.enabled:
+	case !s.orig.enabled && (!had || old.OriginateConfig != o):
 		return ErrDisabled
 	case had && !old.requested:
 		return fmt.Errorf("%w: %s", ErrConfigured, o.Prefix)
 	}
-	s.orig.items[o.Prefix] = item{OriginateConfig: o, requested: true}
+	it := item{OriginateConfig: o, requested: true}
+	if lease > 0 {
+		it.expires = s.clock().Add(lease)
+	}
+	s.orig.items[o.Prefix] = it
 	s.orig.touch(o.Prefix)
 	return s.originateNow()
 }

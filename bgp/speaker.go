@@ -180,11 +180,14 @@ func (s *Speaker) logStates(events []engine.Event) {
 	}
 }
 
-// tick ends what is bound by time: stale routes, and announcements that failed.
+// tick ends what is bound by time: stale routes and leases. It tries announcements that failed again.
 func (s *Speaker) tick(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.deliver(s.rib.expire(s.clock()))
+	for _, p := range s.orig.expire(s.clock()) {
+		s.log.WithField("prefix", p.String()).Warn("bgp: the lease of an advertisement has ended; it is withdrawn")
+	}
 	if len(s.orig.dirty) > 0 || s.vpn.err != nil {
 		s.follow(ctx)
 	}

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"pncd/bgp/engine"
 	"pncd/pnc"
@@ -86,6 +87,8 @@ type AdvertisementStatus struct {
 	InactiveReason string
 	// Configured tells configuration from a request at run time.
 	Configured bool
+	// Expires is when the lease of a request ends; zero without a lease.
+	Expires time.Time
 	// Context and RD are the VPN that it is announced in; empty outside.
 	Context, RD string
 }
@@ -104,7 +107,7 @@ func (s *Speaker) Advertisements() []AdvertisementStatus {
 		}
 		st := AdvertisementStatus{
 			OriginateConfig: it.OriginateConfig, NextHop: it.NextHop, Announced: announced,
-			Active: announced && why == active, InactiveReason: string(why), Configured: !it.requested,
+			Active: announced && why == active, InactiveReason: string(why), Configured: !it.requested, Expires: it.expires,
 		}
 		if announced {
 			st.NextHop = a.NextHop

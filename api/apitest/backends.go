@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"pncd/api"
 	pncv1 "pncd/api/pnc/v1"
@@ -147,6 +148,9 @@ func (a *Advertiser) Advertise(_ context.Context, ad api.Advertise) (*pncv1.Adve
 	}
 	if ad.NextHop.IsValid() {
 		m.NextHop = ad.NextHop.String()
+	}
+	if ad.Lease > 0 {
+		m.ExpiresAt = timestamppb.New(Now.Add(ad.Lease))
 	}
 	a.list = append(a.list, m)
 	return m, nil

@@ -108,7 +108,7 @@ func do(sp *bgp.Speaker, sink *memory, r Request, stop func() error) Answer {
 	case r.Enable != nil:
 		err = sp.SetOriginating(*r.Enable)
 	case r.Advertise != nil:
-		err = sp.Advertise(*r.Advertise)
+		err = sp.Advertise(*r.Advertise, 0)
 	case r.Withdraw != nil:
 		err = sp.Withdraw(*r.Withdraw)
 	case r.Configure != nil:

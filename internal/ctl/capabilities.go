@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	pncv1 "pncd/api/pnc/v1"
 )
@@ -65,7 +67,7 @@ func (a *app) capabilityTables(w io.Writer, res *pncv1.ListCapabilitiesResponse,
 		return nil
 	}
 	fmt.Fprintln(w, "\nOriginated by this node:")
-	return advertisementTable(w, res.GetAdvertisements())
+	return a.advertisementTable(w, res.GetAdvertisements())
 }
 
 // mostOwnProxies bounds the calls of ownProxies; a node has an address or two for its proxy.
@@ -145,8 +147,8 @@ func (a *app) rejectedTable(w io.Writer, events []*pncv1.CapabilityEvent) error 
 	return g.flush()
 }
 
-func advertisementTable(w io.Writer, list []*pncv1.Advertisement) error {
-	g := newGrid(w, "PREFIX", "MODE", "PROXY", "NEXT-HOP", "ACTIVE", "FROM", "REASON")
+func (a *app) advertisementTable(w io.Writer, list []*pncv1.Advertisement) error {
+	g := newGrid(w, "PREFIX", "MODE", "PROXY", "NEXT-HOP", "ACTIVE", "FROM", "EXPIRES", "REASON")
 	for _, ad := range list {
 		from := "api"
 		if ad.GetConfigured() {
@@ -155,7 +157,7 @@ func advertisementTable(w io.Writer, list []*pncv1.Advertisement) error {
 		if f := ad.GetFollowedFrom(); f != "" {
 			from = f
 		}
-		g.row(ad.GetPrefix(), enum(ad.GetMode()), ad.GetProxy(), ad.GetNextHop(), yesNo(ad.GetActive()), from, ad.GetInactiveReason())
+		g.row(ad.GetPrefix(), enum(ad.GetMode()), ad.GetProxy(), ad.GetNextHop(), yesNo(ad.GetActive()), from, a.left(ad.GetExpiresAt()), ad.GetInactiveReason())
 	}
 	return g.flush()
 }
@@ -219,11 +221,14 @@ func (a *app) resolveTable(w io.Writer, sender string, res *pncv1.ResolveRespons
 
 func (a *app) advertiseCommand() *cobra.Command {
 	var mode string
+	var lease time.Duration
 	var req pncv1.AdvertiseRequest
 	cmd := &cobra.Command{
 		Use:   "advertise PREFIX",
 		Short: "Originate the Proxy Node Capability for a sender prefix, until the next start",
-		Args:  needs("PREFIX"),
+		Long: "Originate the Proxy Node Capability for a sender prefix, until the next start.\n\n" +
+			"With --lease it is withdrawn after that time. The same command again begins the lease anew.",
+		Args: needs("PREFIX"),
 		RunE: a.run(func(ctx context.Context, args []string) error {
 			var err error
 			if req.Prefix, err = parsePrefix("PREFIX", args[0]); err != nil {
@@ -238,12 +243,15 @@ func (a *app) advertiseCommand() *cobra.Command {
 			if req.NextHop, err = parseAddr("--next-hop", req.NextHop); err != nil {
 				return err
 			}
+			if lease != 0 {
+				req.Lease = durationpb.New(lease)
+			}
 			res, err := ask(ctx, a, pncv1.NewCapabilityServiceClient, pncv1.CapabilityServiceClient.Advertise, &req)
 			if err != nil {
 				return err
 			}
 			return a.show(res, func(w io.Writer) error {
-				return advertisementTable(w, []*pncv1.Advertisement{res.GetAdvertisement()})
+				return a.advertisementTable(w, []*pncv1.Advertisement{res.GetAdvertisement()})
 			})
 		}),
 	}
@@ -251,6 +259,7 @@ func (a *app) advertiseCommand() *cobra.Command {
 	f.StringVar(&mode, "mode", "originate", "originate, inline, path or prefer")
 	f.StringVar(&req.Proxy, "proxy", "", "the proxy's address (default the configured one)")
 	f.StringVar(&req.NextHop, "next-hop", "", "the next hop, with mode originate (default the configured one)")
+	f.DurationVar(&lease, "lease", 0, "withdraw it after this time unless it is advertised again, as in 90s (default never)")
 	_ = cmd.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(enumNames(pncv1.OriginationMode(0)), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

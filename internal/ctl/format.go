@@ -137,6 +137,14 @@ func (a *app) age(ts *timestamppb.Timestamp) string {
 	return span(a.env.Now().Sub(ts.AsTime()))
 }
 
+// left shows how long it is until then, in one word.
+func (a *app) left(ts *timestamppb.Timestamp) string {
+	if ts == nil {
+		return ""
+	}
+	return span(ts.AsTime().Sub(a.env.Now()))
+}
+
 func span(d time.Duration) string {
 	d = max(0, d)
 	s := int64(d / time.Second)

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 
 	"pncd/api"
@@ -80,7 +81,11 @@ func (a advertiser) Advertise(_ context.Context, req api.Advertise) (*pncv1.Adve
 	if o.Mode == bgp.ModeOriginate && !o.NextHop.IsValid() {
 		o.NextHop = o.Proxy
 	}
-	if err := a.d.speaker.Advertise(o); err != nil {
+	err := a.d.speaker.Advertise(o, req.Lease)
+	if errors.Is(err, bgp.ErrDisabled) && a.d.Enabled() {
+		return nil, api.Precondition(api.ReasonNotRunning, "the proxy is not ready, and proxy.follow_readiness holds its capabilities back; see 'pncctl status'")
+	}
+	if err != nil {
 		return nil, bgpError(err)
 	}
 	for _, st := range a.d.speaker.Advertisements() {
@@ -109,7 +114,7 @@ func (a advertiser) Advertisements() []*pncv1.Advertisement {
 	out := make([]*pncv1.Advertisement, len(list))
 	for i := range list {
 		out[i] = a.d.heldBack(advertisementMessage(&list[i]))
-		if s := sources[list[i].Prefix]; s != nil && list[i].Configured {
+		if s := sources[list[i].Prefix]; s != nil && list[i].Configured && list[i].Context == "" {
 			out[i].FollowedFrom = routeSource(s).String()
 		}
 	}
@@ -123,9 +128,6 @@ func (a advertiser) check() error {
 	if !a.d.Enabled() {
 		return api.Precondition(api.ReasonDisabled, "the mechanism is disabled")
 	}
-	if !a.d.originating.Load() {
-		return api.Precondition(api.ReasonNotRunning, "the proxy is not ready, and proxy.follow_readiness holds its capabilities back; see 'pncctl status'")
-	}
 	return nil
 }
 
@@ -137,6 +139,9 @@ func advertisementMessage(s *bgp.AdvertisementStatus) *pncv1.Advertisement {
 	}
 	if s.NextHop.IsValid() {
 		out.NextHop = s.NextHop.String()
+	}
+	if !s.Expires.IsZero() {
+		out.ExpiresAt = stamp(s.Expires)
 	}
 	return out
 }
