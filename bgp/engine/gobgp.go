@@ -50,6 +50,7 @@ type peerState struct {
 	lastError  string
 	noted      bool // lastError is of this session
 	flaps      uint64
+	extended   bool // IPv4 prefixes with an IPv6 next hop may go to it
 	restarting bool // GoBGP said that it keeps the routes through a graceful restart
 }
 

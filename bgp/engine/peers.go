@@ -72,6 +72,9 @@ func (e *GoBGP) forget(ctx context.Context, p Peer) {
 	if err := e.setExport(ctx, p.Address, false); err != nil {
 		e.cfg.Log.WithError(err).WithField("neighbor", p.Address).Error("bgp engine: export policy not changed")
 	}
+	if err := e.setExtended(ctx, p.Address, false); err != nil {
+		e.cfg.Log.WithError(err).WithField("neighbor", p.Address).Error("bgp engine: next hop policy not changed")
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.peers, p.Address)
@@ -210,7 +213,7 @@ func (e *GoBGP) Status(ctx context.Context) ([]PeerStatus, error) {
 		defer e.mu.Unlock()
 		if mine := e.peers[addr]; mine != nil {
 			st := mine.status(p)
-			st.Advertised = e.advertised(mine.cfg, st)
+			st.Advertised = e.advertised(mine, st)
 			out = append(out, st)
 		}
 	})
@@ -239,12 +242,12 @@ func (p *peerState) status(from *api.Peer) PeerStatus {
 
 // advertised counts the announcements that go to a peer. GoBGP's own number is filtered anew for each
 // question, and takes End-of-RIB for a path. It needs e.mu.
-func (e *GoBGP) advertised(p Peer, s PeerStatus) (n uint64) {
-	if !p.Export || s.State != StateEstablished {
+func (e *GoBGP) advertised(p *peerState, s PeerStatus) (n uint64) {
+	if !p.cfg.Export || s.State != StateEstablished {
 		return 0
 	}
 	for _, a := range e.announced {
-		if slices.Contains(s.Families, a.Family()) && a.NotTo != s.RouterID {
+		if slices.Contains(s.Families, a.Family()) && a.NotTo != s.RouterID && (p.extended || !a.extended()) {
 			n++
 		}
 	}

@@ -22,8 +22,10 @@ var nobody = netip.MustParseAddr("0.0.0.0")
 // startPolicies makes the node a leaf, twice: nothing that a peer sent gets into the routing table,
 // and nothing but local paths leaves it, to chosen peers only. Everything else is rejected.
 func (e *GoBGP) startPolicies(ctx context.Context) error {
-	if err := e.srv.AddDefinedSet(ctx, &api.AddDefinedSetRequest{DefinedSet: exportSet(nobody)}); err != nil {
-		return err
+	for _, s := range []*api.DefinedSet{exportSet(nobody), extendedSet(nobody)} {
+		if err := e.srv.AddDefinedSet(ctx, &api.AddDefinedSetRequest{DefinedSet: s}); err != nil {
+			return err
+		}
 	}
 	local := func(name string, neighbors *api.MatchSet) *api.Policy {
 		return &api.Policy{Name: name, Statements: []*api.Statement{{
@@ -32,12 +34,14 @@ func (e *GoBGP) startPolicies(ctx context.Context) error {
 			Actions:    &api.Actions{RouteAction: api.RouteAction_ACCEPT},
 		}}}
 	}
+	export := local(policyExport, &api.MatchSet{Type: api.MatchSet_ANY, Name: exportPeers})
+	export.Statements = append([]*api.Statement{extendedStatement()}, export.Statements...)
 	for _, p := range []struct {
 		dir    api.PolicyDirection
 		policy *api.Policy
 	}{
 		{api.PolicyDirection_IMPORT, local(policyImport, nil)},
-		{api.PolicyDirection_EXPORT, local(policyExport, &api.MatchSet{Type: api.MatchSet_ANY, Name: exportPeers})},
+		{api.PolicyDirection_EXPORT, export},
 	} {
 		if err := e.srv.AddPolicy(ctx, &api.AddPolicyRequest{Policy: p.policy}); err != nil {
 			return err

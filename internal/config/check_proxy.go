@@ -60,8 +60,7 @@ func (c *checker) announced(at string, s *Sender, b *BGP) {
 	switch s.Mode {
 	case "originate":
 		c.want(!s.From.IsValid(), at+".from", "only for inline, path and prefer")
-		overIPv4 := s.Context != "" && s.NextHop.Is4() // VPNv6 over an IPv4 core (RFC 4659 section 3.2.1.2)
-		c.want(!s.Prefix.IsValid() || !s.NextHop.IsValid() || s.NextHop.Is4() == s.Prefix.Addr().Is4() || overIPv4, at+".next_hop", "%s is not of the prefix's family; give next_hop", s.NextHop)
+		c.nextHop(at+".next_hop", s)
 		c.unicast(at+".next_hop", s.NextHop)
 	case "inline", "path", "prefer":
 		c.want(!s.NextHop.IsValid(), at+".next_hop", "only for originate: this mode keeps the router's")
@@ -69,6 +68,23 @@ func (c *checker) announced(at string, s *Sender, b *BGP) {
 		if b != nil && s.From.IsValid() {
 			c.want(b.has(s.From.Addr), at+".from", "%s is not one of bgp.neighbors", s.From)
 		}
+	}
+}
+
+// nextHop checks the next hop's family against the prefix's. An IPv6 next hop of an IPv4 prefix needs
+// RFC 8950, an IPv4 next hop of an IPv6 prefix is for VPNs over an IPv4 core (RFC 4659 section 3.2.1.2).
+func (c *checker) nextHop(key string, s *Sender) {
+	if !s.Prefix.IsValid() {
+		return // of a source: held against each prefix when there is one
+	}
+	c.want(s.NextHop.IsValid(), key, "required: the proxy's address, its default, is not of the prefix's family")
+	four, nextFour := s.Prefix.Addr().Is4(), s.NextHop.Is4()
+	switch {
+	case !s.NextHop.IsValid(), four == nextFour:
+	case four:
+		c.want(s.Context == "", key, "%s is IPv6 and the VPN's prefix is IPv4", s.NextHop)
+	default:
+		c.want(s.Context != "", key, "%s is IPv4 and the prefix is IPv6", s.NextHop)
 	}
 }
 

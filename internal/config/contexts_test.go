@@ -64,7 +64,7 @@ func TestAWrongContextNamesTheKeyAndTheRule(t *testing.T) {
 		{"198.51.100.0/24, context: blue", "198.51.100.0/24", "is senders[0] already"},
 		{"198.51.100.0/24, context: blue", "198.51.100.0/24, context: blue, mode: none", "announced with originate"},
 		{"198.51.100.0/24, context: blue", "198.51.100.0/24, context: blue, mode: path, from: 192.0.2.254", "announced with originate"},
-		{"198.51.100.0/24, context: blue", `198.51.100.0/24, context: blue, next_hop: "2001:db8::1"`, "not of the prefix's family"},
+		{"198.51.100.0/24, context: blue", `198.51.100.0/24, context: blue, next_hop: "2001:db8::1"`, "is IPv6 and the VPN's prefix is IPv4"},
 		{"vpnv6-unicast]", "vpnv5-unicast]", "vpnv5-unicast"},
 		{"name: red,", "name: red, vrf: red,", "vrf"},
 	} {

@@ -78,7 +78,8 @@ func (p *Proxy) fillDefaults(given func(string) bool, mode string) {
 		if !s.Proxy.IsValid() {
 			s.Proxy = p.AddressFor(s.Prefix.Prefix)
 		}
-		if s.Mode == "originate" && !s.NextHop.IsValid() {
+		fits := s.Prefix.IsValid() && s.Proxy.Is4() == s.Prefix.Addr().Is4()
+		if s.Mode == "originate" && !s.NextHop.IsValid() && fits {
 			s.NextHop = s.Proxy
 		}
 	}
