@@ -29,6 +29,9 @@ type Config struct {
 	Contexts     []ContextConfig // VPNs
 	OriginateVPN []VPNOriginateConfig
 
+	// Communities are attached to what carries the PNC, beside those of the router's path.
+	Communities []Community
+
 	// PreferLocalPref is the LOCAL_PREF of ModePrefer; 0: one more than the router's path has.
 	PreferLocalPref uint32
 
@@ -75,6 +78,22 @@ type NeighborConfig struct {
 	// SendNHC says whether announcements go to this neighbour. Nil: to IBGP neighbours, not to EBGP
 	// ones. Announcements exist only to carry the PNC, so without NHC none go there.
 	SendNHC *bool
+	// Border takes in the routes of an EBGP neighbour, so that they count where senders are looked up, and
+	// believes no PNC on them: the border of the domain.
+	Border bool
+	// ImportPrefixes says which of its routes are taken, ExportPrefixes which announcements go there;
+	// empty: all.
+	ImportPrefixes, ExportPrefixes PrefixList
+	// RequireCommunities lets a PNC be believed only on a route with one of these; none: on any.
+	RequireCommunities []Community
+	// AcceptProxies bounds believed proxies in place of Config.AcceptProxies; none: that holds.
+	AcceptProxies []netip.Prefix
+	// MaxPrefixes ends the session when the neighbour announces more of a family (RFC 4486); it stays down
+	// until its configuration changes. 0: no limit.
+	MaxPrefixes uint32
+	// Shutdown keeps the session down, and says to the neighbour why (RFC 9003), in at most 255 octets of
+	// UTF-8. Empty: the session is kept.
+	Shutdown string
 	// AllowOwnAS is how often our own AS may be in the AS_PATH of a route from this neighbour.
 	AllowOwnAS uint8
 }

@@ -58,6 +58,13 @@ func (f *fake) RemovePeer(_ context.Context, a netip.Addr) error {
 	return nil
 }
 
+func (f *fake) Shutdown(_ context.Context, a netip.Addr, why string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.note("shutdown %s: %s", a, why)
+	return nil
+}
+
 func (f *fake) Announce(_ context.Context, as []engine.Announcement) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -81,9 +81,14 @@ func (o *originator) follow(it item, from *path, raw engine.RawPath) (*engine.An
 	if nhcAttr != nil {
 		a.Attributes = append(a.Attributes, nhcAttr)
 	}
-	slices.SortStableFunc(a.Attributes, func(x, y engine.RawAttribute) int { return cmp.Compare(x.Type(), y.Type()) })
+	if o.enabled {
+		a.Attributes = tag(a.Attributes, o.tags)
+	}
+	slices.SortStableFunc(a.Attributes, byType)
 	return a, nil
 }
+
+func byType(x, y engine.RawAttribute) int { return cmp.Compare(x.Type(), y.Type()) }
 
 // localPref is the LOCAL_PREF of a preferred copy; nil in the other modes. It has to be higher than the
 // router's: of two equal ones, a reflector passes the router's own on.

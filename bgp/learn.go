@@ -56,6 +56,9 @@ func (l learning) judge(p *nhcPath, peer *peerInfo) verdict {
 	}
 	cap := attr.PNC(l.code)
 	v.proxy = cap.Proxy
+	if peer.in.border {
+		return v.reject(pnc.DisregardEBGPNotAllowed, fmt.Sprintf("%s is at the border of the domain", peer.name), !cap.Present)
+	}
 	if !peer.accept {
 		return v.reject(pnc.DisregardEBGPNotAllowed, fmt.Sprintf("%s is an EBGP neighbour that is not believed", peer.name), !cap.Present)
 	}
@@ -86,7 +89,14 @@ func (l learning) judge(p *nhcPath, peer *peerInfo) verdict {
 	if err := pnc.CheckProxy(cap.Proxy); err != nil {
 		return v.reject(pnc.DisregardInvalidProxyAddress, err.Error(), false)
 	}
-	if len(l.accept) > 0 && !slices.ContainsFunc(l.accept, func(x netip.Prefix) bool { return x.Contains(cap.Proxy) }) {
+	if p.untagged {
+		return v.reject(pnc.DisregardCommunityMissing, fmt.Sprintf("%s is believed with a community of its policy only", peer.name), false)
+	}
+	accept := l.accept
+	if len(peer.in.proxies) > 0 {
+		accept = peer.in.proxies
+	}
+	if len(accept) > 0 && !slices.ContainsFunc(accept, func(x netip.Prefix) bool { return x.Contains(cap.Proxy) }) {
 		return v.reject(pnc.DisregardProxyNotAccepted, fmt.Sprintf("%s is in none of the accepted prefixes", cap.Proxy), false)
 	}
 	return v

@@ -16,7 +16,8 @@ import (
 type originator struct {
 	routerID netip.Addr
 	code     uint16
-	prefer   uint32 // LOCAL_PREF of ModePrefer; 0: one more than the router's
+	tags     []Community // attached to what carries the PNC
+	prefer   uint32      // LOCAL_PREF of ModePrefer; 0: one more than the router's
 	enabled  bool
 	items    map[netip.Prefix]item
 	dirty    map[netip.Prefix]struct{} // prefixes to decide about again
@@ -47,7 +48,7 @@ const (
 
 func newOriginator(c Config) *originator {
 	o := &originator{
-		routerID: c.RouterID, code: c.PNCCode, prefer: c.PreferLocalPref,
+		routerID: c.RouterID, code: c.PNCCode, prefer: c.PreferLocalPref, tags: c.Communities,
 		items: map[netip.Prefix]item{}, dirty: map[netip.Prefix]struct{}{},
 		current: map[netip.Prefix]engine.Announcement{}, status: map[netip.Prefix]inactive{},
 	}
@@ -57,8 +58,8 @@ func newOriginator(c Config) *originator {
 
 // configure takes over the configured prefixes; those that were asked for at run time stay.
 func (o *originator) configure(c Config) {
-	if o.code != c.PNCCode || o.prefer != c.PreferLocalPref {
-		o.code, o.prefer = c.PNCCode, c.PreferLocalPref
+	if o.code != c.PNCCode || o.prefer != c.PreferLocalPref || !slices.Equal(o.tags, c.Communities) {
+		o.code, o.prefer, o.tags = c.PNCCode, c.PreferLocalPref, c.Communities
 		o.touchAll()
 	}
 	items := map[netip.Prefix]item{}
@@ -259,10 +260,10 @@ func (o *originator) own(it item) (*engine.Announcement, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &engine.Announcement{
-		Prefix: it.Prefix, NextHop: it.NextHop.Unmap(),
-		Attributes: []engine.RawAttribute{{nhc.FlagTransitive, attrOrigin, 1, 0}, attr},
-	}, nil
+	a := &engine.Announcement{Prefix: it.Prefix, NextHop: it.NextHop.Unmap()}
+	a.Attributes = tag([]engine.RawAttribute{{nhc.FlagTransitive, attrOrigin, 1, 0}, attr}, o.tags)
+	slices.SortStableFunc(a.Attributes, byType)
+	return a, nil
 }
 
 // attribute builds NHC with the PNC and, beside it, TLVs of another speaker.

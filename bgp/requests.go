@@ -134,6 +134,7 @@ func (s *Speaker) Reconfigure(cfg Config) error {
 	s.orig.configure(next)
 	s.vpn.configure(next)
 	s.importContexts(next.Contexts)
+	s.repolicy(next)
 	s.noteSessions()
 	// The configuration is in force from here on: announcements that fail are tried again every second.
 	if err := s.originateNow(); err != nil {
@@ -179,6 +180,14 @@ func (c *Config) fixed(next Config) error {
 // begin, everything is put back.
 func (s *Speaker) swapPeers(ctx context.Context, from, to Config) error {
 	remove, add := diffPeers(from, to)
+	for _, n := range remove {
+		if m := to.neighbor(n.Address); m != nil && m.Shutdown != "" && n.Shutdown == "" {
+			// The neighbour gets to know why; the session is added again as one that stays down.
+			if err := s.eng.Shutdown(ctx, n.Address, m.Shutdown); err != nil {
+				s.log.WithError(err).WithField("neighbor", n.Address.String()).Warn("bgp: the reason of a shutdown was not sent")
+			}
+		}
+	}
 	for i, n := range remove {
 		if err := s.removePeer(ctx, n); err != nil {
 			return errors.Join(err, s.addPeers(ctx, from, remove[:i]))
@@ -240,5 +249,6 @@ func diffPeers(from, to Config) (remove, add []NeighborConfig) {
 func (c *Config) same(n NeighborConfig, to Config, m NeighborConfig) bool {
 	p, q := c.peer(n), to.peer(m)
 	p.Description, q.Description = "", ""
-	return reflect.DeepEqual(p, q) && c.info(n) == to.info(m)
+	x, y := c.info(n), to.info(m)
+	return reflect.DeepEqual(p, q) && x.ebgp == y.ebgp && x.accept == y.accept && x.ownAS == y.ownAS
 }

@@ -50,6 +50,7 @@ type peerInfo struct {
 	name   string // addr as text: it is in every route
 	ebgp   bool
 	accept bool
+	in     inbound
 	ownAS  int
 }
 
@@ -58,8 +59,9 @@ type ribPeer struct {
 	state       engine.State
 	staleUntil  time.Time // when stale paths go at the latest; zero while there are none to wait for
 	paths       int
-	nhc         int // paths that have an NHC attribute
-	believed    int // paths whose PNC is believed
+	nhc         int    // paths that have an NHC attribute
+	believed    int    // paths whose PNC is believed
+	refused     uint64 // announcements that the prefix list didn't take
 	disregarded map[pnc.DisregardReason]uint64
 }
 
@@ -88,6 +90,7 @@ type nhcPath struct {
 	vpn      *vpnPath
 	nextHop  netip.Addr
 	peerID   netip.Addr
+	untagged bool // none of the communities that the neighbour's policy asks for
 	hasNHC   bool
 	nhcFlags uint8
 	nhc      []byte
@@ -254,11 +257,11 @@ func (r *rib) path(p *ribPeer, f engine.Family, from *engine.Path) {
 		r.vpnPath(from, x)
 		return
 	}
-	if !from.Withdrawn {
+	if !from.Withdrawn && p.permits(from.Prefix) {
 		x.verdict = r.policy.judge(&x.nhcPath, &p.peerInfo)
 		r.report(r.policy.context, from.Prefix, x)
 	}
-	if from.Withdrawn || !p.accept || r.policy.looped(from, &p.peerInfo) {
+	if from.Withdrawn || !p.accept || !p.in.prefixes.Permits(from.Prefix) || r.policy.looped(from, &p.peerInfo) {
 		r.remove(r.policy.context, &r.vrf, from.Prefix, x)
 		return
 	}
@@ -308,7 +311,7 @@ func newPath(p *ribPeer, from *engine.Path) *path {
 		peer: p, id: from.PathID, localPref: from.LocalPref, med: from.MED, neighborAS: from.NeighborAS,
 		asPathLen: from.ASPathLen, clusters: len(from.ClusterList), origin: from.Origin, originator: originator,
 		nhcPath: nhcPath{
-			v6: from.Prefix.Addr().Is6(), nextHop: from.NextHop, peerID: from.PeerID,
+			v6: from.Prefix.Addr().Is6(), nextHop: from.NextHop, peerID: from.PeerID, untagged: !p.in.tagged(from.Communities),
 			hasNHC: from.HasNHC, nhcFlags: from.NHCFlags, nhc: from.NHC,
 		},
 	}

@@ -24,6 +24,10 @@ type NeighborStatus struct {
 
 	NHCReceived int // paths that carry an NHC attribute now
 	PNCBelieved int // paths whose PNC is believed now
+	// Refused counts announcements that its prefix list didn't take, since the session was configured.
+	Refused uint64
+	// Shutdown is why the configuration keeps the session down; empty when it does not.
+	Shutdown string
 	// Disregarded counts what was seen and not believed since the session was configured, by reason.
 	Disregarded map[pnc.DisregardReason]uint64
 }
@@ -49,7 +53,7 @@ func (s *Speaker) Neighbors() []NeighborStatus {
 		}
 		out = append(out, NeighborStatus{
 			PeerStatus: st, Description: n.Description, MD5: n.Password != "", TTLMin: n.TTLMin,
-			Passive: n.Passive, SendNHC: *n.SendNHC, NHCReceived: p.nhc, PNCBelieved: p.believed,
+			Passive: n.Passive, SendNHC: *n.SendNHC, NHCReceived: p.nhc, PNCBelieved: p.believed, Refused: p.refused, Shutdown: n.Shutdown,
 			Disregarded: maps.Clone(p.disregarded),
 		})
 	}
@@ -71,7 +75,13 @@ func (s *Speaker) noteSessions() {
 		}
 	}
 	s.established.Store(int32(up))
-	s.configured.Store(int32(len(s.cfg.Neighbors)))
+	wanted := 0
+	for i := range s.cfg.Neighbors {
+		if s.cfg.Neighbors[i].Shutdown == "" {
+			wanted++
+		}
+	}
+	s.configured.Store(int32(wanted))
 }
 
 // AdvertisementStatus is one prefix that this node announces or would announce.

@@ -99,6 +99,7 @@ func (c *Config) check() error {
 	for i := range c.Neighbors {
 		n := &c.Neighbors[i]
 		errs = append(errs, n.check(c)...)
+		errs = append(errs, n.checkPolicy()...)
 		if seen[n.Address] {
 			bad("neighbor "+n.Address.String(), "is configured twice")
 		}
@@ -210,12 +211,14 @@ func (c *Config) peer(n NeighborConfig) engine.Peer {
 		Address: n.Address, Port: n.Port, PeerAS: n.PeerAS, LocalAS: n.LocalAS, Passive: n.Passive,
 		Password: n.Password, TTLMin: n.TTLMin, Multihop: n.EBGPMultihop, HoldTime: n.HoldTime,
 		Keepalive: n.Keepalive, ConnectRetry: n.ConnectRetry, LocalAddress: n.LocalAddress,
-		Families: n.Families, AddPath: n.AddPath, Restart: n.GracefulRestart, Export: *n.SendNHC,
+		Families: n.Families, AddPath: n.AddPath, Restart: n.GracefulRestart, Export: *n.SendNHC, ExportPrefixes: n.ExportPrefixes,
+		MaxPrefixes: n.MaxPrefixes, Shutdown: n.Shutdown,
 		Description: n.Description,
 	}
 }
 
 // info is the neighbour as the RIB wants it.
 func (c *Config) info(n NeighborConfig) peerInfo {
-	return peerInfo{addr: n.Address, name: n.Address.String(), ebgp: n.ebgp(), accept: !n.ebgp() || n.AcceptEBGP, ownAS: int(n.AllowOwnAS)}
+	return peerInfo{addr: n.Address, name: n.Address.String(), ebgp: n.ebgp(), accept: !n.ebgp() || n.AcceptEBGP || n.Border,
+		ownAS: int(n.AllowOwnAS), in: n.inbound()}
 }

@@ -145,6 +145,7 @@ func (o *vpnOriginator) configure(c Config) {
 	for _, v := range c.OriginateVPN {
 		x := c.vpnContext(v.Context)
 		a, err := v.announcement(x, c.PNCCode)
+		a.Attributes = tag(a.Attributes, c.Communities)
 		if err != nil {
 			o.err = err // the configuration's check leaves nothing that can fail
 			continue

@@ -47,8 +47,9 @@ func (r *rib) vrfs() iter.Seq2[string, *vrf] {
 func (r *rib) vpnPath(from *engine.Path, x *path) {
 	x.vpn = &vpnPath{rd: from.RD, name: from.RD.String(), targets: from.Targets}
 	judged, matched := false, false
+	permitted := from.Withdrawn || x.peer.permits(from.Prefix)
 	for name, v := range r.contexts {
-		if from.Withdrawn || !v.wants(from.Targets) {
+		if from.Withdrawn || !permitted || !v.wants(from.Targets) {
 			r.remove(name, &v.vrf, from.Prefix, x)
 			continue
 		}
@@ -65,7 +66,7 @@ func (r *rib) vpnPath(from *engine.Path, x *path) {
 		own := *x // each context has its own best path
 		v.put(from.Prefix, &own)
 	}
-	if !from.Withdrawn && !matched {
+	if !from.Withdrawn && permitted && !matched {
 		r.unmatched++
 	}
 }

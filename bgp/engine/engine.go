@@ -28,6 +28,8 @@ type Engine interface {
 	AddPeer(ctx context.Context, p Peer) error
 	// RemovePeer ends a session with a Cease and forgets the peer.
 	RemovePeer(ctx context.Context, addr netip.Addr) error
+	// Shutdown ends a session with a Cease that says why (RFC 9003); the peer stays, and its session down.
+	Shutdown(ctx context.Context, addr netip.Addr, message string) error
 	// Announce replaces or adds announcements, each identified by its prefix.
 	Announce(ctx context.Context, a []Announcement) error
 	// Withdraw takes announcements back; those that don't exist are skipped.
@@ -105,7 +107,11 @@ type Peer struct {
 	AddPath      bool
 	Restart      bool // help through a graceful restart
 	Export       bool // announcements go to this peer
-	Description  string
+	// ExportPrefixes bounds which; empty: all.
+	ExportPrefixes PrefixList
+	MaxPrefixes    uint32 // of a family; the session ends for good when there are more; 0: no limit
+	Shutdown       string // keeps the session down, with this as the reason shown
+	Description    string
 }
 
 // RawAttribute is a path attribute as it is on the wire: flags, type, length, value.
@@ -177,6 +183,7 @@ type Path struct {
 	LocalPref    uint32 // 100 without the attribute
 	OriginatorID netip.Addr
 	ClusterList  []netip.Addr
+	Communities  []Community // large ones too
 
 	RD      RD            // VPN families
 	Targets []RouteTarget // VPN families: whom the path is for

@@ -49,6 +49,7 @@ type peerState struct {
 	since      time.Time
 	lastError  string
 	noted      bool // lastError is of this session
+	final      bool // lastError stays: the session is down until the peer is added anew
 	flaps      uint64
 	extended   bool // IPv4 prefixes with an IPv6 next hop may go to it
 	restarting bool // GoBGP said that it keeps the routes through a graceful restart

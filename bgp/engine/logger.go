@@ -94,6 +94,8 @@ func (e *GoBGP) noteLog(msg string, f gobgplog.Fields) {
 		text = fmt.Sprintf("%s: %v", msg, f["Error"])
 	case "Mismatched local address":
 		text = fmt.Sprintf("neighbour connected to %v, local address must be %v", f["Addr"], f["Configured addr"])
+	case "prefix limit reached":
+		text = fmt.Sprintf("more than max_prefixes of %v; down until the configuration of the neighbour changes", f["Family"])
 	case "peer graceful restart":
 	default:
 		return
@@ -107,7 +109,7 @@ func (e *GoBGP) noteLog(msg string, f gobgplog.Fields) {
 	defer e.mu.Unlock()
 	p := e.peers[addr]
 	switch {
-	case p == nil:
+	case p == nil, p.final:
 	case msg == "peer graceful restart":
 		p.restarting = true
 	case msg == "Peer Down" && p.noted:
@@ -115,6 +117,7 @@ func (e *GoBGP) noteLog(msg string, f gobgplog.Fields) {
 	default:
 		p.lastError = text
 		p.noted = true
+		p.final = msg == "prefix limit reached"
 	}
 }
 

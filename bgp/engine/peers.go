@@ -31,7 +31,7 @@ func (e *GoBGP) AddPeer(ctx context.Context, p Peer) error {
 	e.mu.Unlock()
 
 	if err == nil {
-		err = e.setExport(ctx, p.Address, p.Export)
+		err = e.allowExport(ctx, p)
 	}
 	if err == nil {
 		err = e.srv.AddPeer(ctx, &api.AddPeerRequest{Peer: e.toAPI(p)})
@@ -69,7 +69,7 @@ func (e *GoBGP) minTTLs() map[netip.Addr]uint8 {
 // forget undoes what AddPeer did around GoBGP's peer. GoBGP itself leaves the key on the listener
 // when a peer is deleted, which would keep a later session without a key from coming up.
 func (e *GoBGP) forget(ctx context.Context, p Peer) {
-	if err := e.setExport(ctx, p.Address, false); err != nil {
+	if err := e.denyExport(ctx, p); err != nil {
 		e.cfg.Log.WithError(err).WithField("neighbor", p.Address).Error("bgp engine: export policy not changed")
 	}
 	if err := e.setExtended(ctx, p.Address, false); err != nil {
@@ -140,6 +140,7 @@ func (e *GoBGP) toAPI(p Peer) *api.Peer {
 			LocalAsn:        p.LocalAS,
 			AuthPassword:    p.Password,
 			Description:     p.Description,
+			AdminDown:       p.Shutdown != "",
 			// Paths that hold our own AS come in, and package bgp refuses them: GoBGP would keep
 			// the path that they replace without saying that it is gone.
 			AllowOwnAsn: 255,
@@ -172,6 +173,7 @@ func (e *GoBGP) toAPI(p Peer) *api.Peer {
 	for _, f := range p.Families {
 		out.AfiSafis = append(out.AfiSafis, &api.AfiSafi{
 			Config:            &api.AfiSafiConfig{Family: f.api(), Enabled: true},
+			PrefixLimits:      &api.PrefixLimit{Family: f.api(), MaxPrefixes: p.MaxPrefixes},
 			AddPaths:          &api.AddPaths{Config: &api.AddPathsConfig{Receive: p.AddPath}},
 			MpGracefulRestart: &api.MpGracefulRestart{Config: &api.MpGracefulRestartConfig{Enabled: p.Restart}},
 		})
@@ -247,7 +249,8 @@ func (e *GoBGP) advertised(p *peerState, s PeerStatus) (n uint64) {
 		return 0
 	}
 	for _, a := range e.announced {
-		if slices.Contains(s.Families, a.Family()) && a.NotTo != s.RouterID && (p.extended || !a.extended()) {
+		if slices.Contains(s.Families, a.Family()) && a.NotTo != s.RouterID && (p.extended || !a.extended()) &&
+			p.cfg.ExportPrefixes.Permits(a.Prefix) {
 			n++
 		}
 	}

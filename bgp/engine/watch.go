@@ -166,6 +166,14 @@ func (p *Path) read(any *anypb.Any) error {
 		}
 	case *api.ExtendedCommunitiesAttribute:
 		p.Targets, err = readTargets(a)
+	case *api.CommunitiesAttribute:
+		for _, v := range a.Communities {
+			p.Communities = append(p.Communities, Community{Global: v >> 16, Local: v & 0xFFFF})
+		}
+	case *api.LargeCommunitiesAttribute:
+		for _, v := range a.Communities {
+			p.Communities = append(p.Communities, Community{Large: true, Global: v.GlobalAdmin, Local: v.LocalData1, Local2: v.LocalData2})
+		}
 	case *api.UnknownAttribute:
 		// Of several, the first counts (RFC 7606 section 3 g).
 		if a.Type == attrNHC && !p.HasNHC {

@@ -2,6 +2,10 @@ package config
 
 import (
 	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -16,6 +20,7 @@ func (c *checker) bgp(b *BGP) {
 	c.want(b.RouterID.Is4() && isUnicast(b.RouterID.Addr), "bgp.router_id", "required: an IPv4 unicast address")
 	c.want(b.Port == -1 || b.Port >= 1 && b.Port <= 65535, "bgp.port", "%d is neither a port nor -1", b.Port)
 	c.want(b.PNCCode > 3, "bgp.pnc_code", "%d is reserved or assigned to another characteristic", b.PNCCode)
+	c.communities("bgp.communities", b.Communities)
 	seen := map[netip.Addr]int{}
 	for i := range b.Neighbors {
 		n, at := &b.Neighbors[i], index("bgp.neighbors", i)
@@ -56,4 +61,58 @@ func (c *checker) neighbor(at string, n *Neighbor, b *BGP) {
 	for i, f := range n.Families {
 		c.oneOf(index(at+".families", i), f, "ipv4-unicast", "ipv6-unicast", "vpnv4-unicast", "vpnv6-unicast")
 	}
+	c.policy(at, n)
+}
+
+// maxShutdown is how many octets a shutdown communication has at most (RFC 9003 section 2).
+const maxShutdown = 255
+
+func (c *checker) policy(at string, n *Neighbor) {
+	c.prefixList(at+".import_prefixes", n.ImportPrefixes)
+	c.prefixList(at+".export_prefixes", n.ExportPrefixes)
+	c.communities(at+".require_communities", n.RequireCommunities)
+	c.want(!n.Border || n.AS != n.LocalAS, at+".border", "only for an EBGP neighbour")
+	c.want(!n.Border || !n.AcceptEBGP, at+".border", "give either border or accept_ebgp")
+	c.want(!n.Border || n.SendNHC == nil || !*n.SendNHC, at+".border", "no NHC leaves the domain: give either border or send_nhc")
+	c.want(len(n.Shutdown) <= maxShutdown, at+".shutdown", "a shutdown communication has at most %d octets", maxShutdown)
+}
+
+func (c *checker) prefixList(key string, list []PrefixRule) {
+	for i, r := range list {
+		at := index(key, i)
+		c.want(r.Prefix.IsValid(), at+".prefix", "required")
+		if !r.Prefix.IsValid() {
+			continue
+		}
+		bits, longest := r.Prefix.Bits(), r.Prefix.Addr().BitLen()
+		c.want(r.GE == 0 || r.GE >= bits && r.GE <= longest, at+".ge", "%d is not between %d and %d", r.GE, bits, longest)
+		c.want(r.LE == 0 || r.LE >= max(bits, r.GE) && r.LE <= longest, at+".le", "%d is not between %d and %d", r.LE, max(bits, r.GE), longest)
+	}
+}
+
+var (
+	communityRE = regexp.MustCompile(`^(\d{1,10}):(\d{1,10})(?::(\d{1,10}))?$`)
+	wellKnown   = []string{"no-export", "no-advertise"}
+)
+
+func (c *checker) communities(key string, list []string) {
+	for i, s := range list {
+		c.want(slices.Contains(wellKnown, s) || isCommunity(s), index(key, i), "%q is not a community such as 65000:1, 65000:1:2, %s", s, strings.Join(wellKnown, " or "))
+	}
+}
+
+// isCommunity says whether s is one of RFC 1997, of two parts with 16 bits, or of RFC 8092, of three with 32.
+func isCommunity(s string) bool {
+	m := communityRE.FindStringSubmatch(s)
+	if m == nil {
+		return false
+	}
+	bits, parts := 32, m[1:]
+	if m[3] == "" {
+		bits, parts = 16, m[1:3]
+	}
+	return !slices.ContainsFunc(parts, func(p string) bool {
+		_, err := strconv.ParseUint(p, 10, bits)
+		return err != nil
+	})
 }

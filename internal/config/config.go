@@ -85,6 +85,9 @@ type BGP struct {
 	Listen   []Addr `yaml:"listen"`
 	PNCCode  uint16 `yaml:"pnc_code"`
 
+	// Communities are attached to what carries the PNC.
+	Communities []string `yaml:"communities"`
+
 	// PreferLocalPref is the LOCAL_PREF of senders in mode prefer; 0: one more than the router's.
 	PreferLocalPref uint32 `yaml:"prefer_local_pref"`
 
@@ -115,6 +118,22 @@ type Neighbor struct {
 
 	GracefulRestart bool  `yaml:"graceful_restart"`
 	AllowOwnAS      uint8 `yaml:"allow_own_as"`
+
+	Border             bool         `yaml:"border"`
+	ImportPrefixes     []PrefixRule `yaml:"import_prefixes"`
+	ExportPrefixes     []PrefixRule `yaml:"export_prefixes"`
+	RequireCommunities []string     `yaml:"require_communities"`
+	AcceptProxies      []Prefix     `yaml:"accept_proxies"` // empty: bgp.accept_proxies
+	MaxPrefixes        uint32       `yaml:"max_prefixes"`   // 0: no limit
+	Shutdown           string       `yaml:"shutdown"`       // empty: the session is kept
+}
+
+// PrefixRule is one line of a prefix list.
+type PrefixRule struct {
+	Prefix Prefix `yaml:"prefix"`
+	GE     int    `yaml:"ge"`
+	LE     int    `yaml:"le"`
+	Deny   bool   `yaml:"deny"`
 }
 
 // CongestionNode configures the notifier and its detector.

@@ -90,6 +90,13 @@ func (a *app) neighborBlock(w io.Writer, n *pncv1.Neighbor) error {
 	if since := a.age(n.GetSince()); since != "" {
 		state += " for " + since
 	}
+	if why := n.GetShutdown(); why != "" {
+		state += ", shut down by configuration: " + why
+	}
+	paths := fmt.Sprintf("%d received, %d advertised", n.GetReceived(), n.GetAdvertised())
+	if v := n.GetRefused(); v > 0 {
+		paths += fmt.Sprintf(", %s refused by import_prefixes", plural(v, "announcement"))
+	}
 	var hold string
 	if h := n.GetHoldTime(); h > 0 {
 		hold = (time.Duration(h) * time.Second).String()
@@ -121,7 +128,7 @@ func (a *app) neighborBlock(w io.Writer, n *pncv1.Neighbor) error {
 		[2]string{"Families", strings.Join(n.GetFamilies(), ", ")},
 		[2]string{"Hold time", hold},
 		[2]string{"Options", or(options)},
-		[2]string{"Paths", fmt.Sprintf("%d received, %d advertised", n.GetReceived(), n.GetAdvertised())},
+		[2]string{"Paths", paths},
 		[2]string{"NHC", fmt.Sprintf("%d received, %d with a believed PNC", n.GetNhcReceived(), n.GetPncBelieved())},
 		[2]string{"NHC disregarded", or(disregarded)},
 	)

@@ -29,7 +29,7 @@ func neighborMessage(n *bgp.NeighborStatus) *pncv1.Neighbor {
 		Received: n.Received, Advertised: n.Advertised, LastError: n.LastError, Flaps: n.Flaps,
 		NhcReceived: uint64(n.NHCReceived), PncBelieved: uint64(n.PNCBelieved), NhcDisregarded: map[string]uint64{},
 		Md5: n.MD5, TtlMin: uint32(n.TTLMin), Passive: n.Passive, Description: n.Description,
-		HoldTime: uint32(n.HoldTime.Seconds()),
+		HoldTime: uint32(n.HoldTime.Seconds()), Refused: n.Refused, Shutdown: n.Shutdown,
 	}
 	if n.RouterID.IsValid() {
 		out.RouterId = n.RouterID.String()

@@ -103,6 +103,7 @@ func bgpSettings(c *config.Config) (bgp.Config, error) {
 	out := bgp.Config{
 		RouterID: b.RouterID.Addr, AS: b.AS, ListenPort: b.Port, ListenAddresses: addrs(b.Listen),
 		PNCCode: b.PNCCode, AcceptProxies: prefixes(b.AcceptProxies), PreferLocalPref: b.PreferLocalPref,
+		Communities: communities(b.Communities),
 	}
 	for i := range b.Neighbors {
 		n, err := neighborSettings(&b.Neighbors[i])
@@ -138,6 +139,9 @@ func neighborSettings(n *config.Neighbor) (bgp.NeighborConfig, error) {
 		HoldTime: n.HoldTime.Duration, Keepalive: n.Keepalive.Duration, ConnectRetry: n.ConnectRetry.Duration,
 		LocalAddress: n.LocalAddress.Addr, AddPath: n.AddPath, AcceptEBGP: n.AcceptEBGP, SendNHC: n.SendNHC,
 		GracefulRestart: n.GracefulRestart, AllowOwnAS: n.AllowOwnAS,
+		Border: n.Border, ImportPrefixes: prefixList(n.ImportPrefixes), ExportPrefixes: prefixList(n.ExportPrefixes),
+		RequireCommunities: communities(n.RequireCommunities), AcceptProxies: prefixes(n.AcceptProxies),
+		MaxPrefixes: n.MaxPrefixes, Shutdown: n.Shutdown,
 	}
 	for _, f := range n.Families {
 		out.Families = append(out.Families, familyByName[f])
@@ -155,6 +159,23 @@ func originations(p *config.Proxy) []bgp.OriginateConfig {
 		out = append(out, bgp.OriginateConfig{
 			Prefix: s.Prefix.Prefix, Mode: mode, Proxy: s.Proxy.Addr, NextHop: s.NextHop.Addr, From: s.From.Addr,
 		})
+	}
+	return out
+}
+
+func prefixList(list []config.PrefixRule) (out bgp.PrefixList) {
+	for _, r := range list {
+		out = append(out, bgp.PrefixRule{Prefix: r.Prefix.Prefix, GE: r.GE, LE: r.LE, Deny: r.Deny})
+	}
+	return out
+}
+
+// communities reads what the configuration's check has found good.
+func communities(list []string) (out []bgp.Community) {
+	for _, s := range list {
+		if c, err := bgp.ParseCommunity(s); err == nil {
+			out = append(out, c)
+		}
 	}
 	return out
 }

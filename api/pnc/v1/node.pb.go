@@ -807,7 +807,11 @@ type Neighbor struct {
 	// Description by configuration.
 	Description string `protobuf:"bytes,18,opt,name=description,proto3" json:"description,omitempty"`
 	// Hold time negotiated, seconds.
-	HoldTime      uint32 `protobuf:"varint,19,opt,name=hold_time,json=holdTime,proto3" json:"hold_time,omitempty"`
+	HoldTime uint32 `protobuf:"varint,19,opt,name=hold_time,json=holdTime,proto3" json:"hold_time,omitempty"`
+	// Announcements that its prefix list did not take, since the session was configured.
+	Refused uint64 `protobuf:"varint,20,opt,name=refused,proto3" json:"refused,omitempty"`
+	// Why the configuration keeps the session down; empty when it does not.
+	Shutdown      string `protobuf:"bytes,21,opt,name=shutdown,proto3" json:"shutdown,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -973,6 +977,20 @@ func (x *Neighbor) GetHoldTime() uint32 {
 		return x.HoldTime
 	}
 	return 0
+}
+
+func (x *Neighbor) GetRefused() uint64 {
+	if x != nil {
+		return x.Refused
+	}
+	return 0
+}
+
+func (x *Neighbor) GetShutdown() string {
+	if x != nil {
+		return x.Shutdown
+	}
+	return ""
 }
 
 // Answers ListNeighbors.
@@ -1162,7 +1180,7 @@ const file_pnc_v1_node_proto_rawDesc = "" +
 	"\x11GetConfigResponse\x12\x12\n" +
 	"\x04yaml\x18\x01 \x01(\tR\x04yaml\"0\n" +
 	"\x14ListNeighborsRequest\x12\x18\n" +
-	"\aaddress\x18\x01 \x01(\tR\aaddress\"\xa6\x05\n" +
+	"\aaddress\x18\x01 \x01(\tR\aaddress\"\xdc\x05\n" +
 	"\bNeighbor\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\tR\aaddress\x12\x17\n" +
 	"\apeer_as\x18\x02 \x01(\rR\x06peerAs\x12\x19\n" +
@@ -1186,7 +1204,9 @@ const file_pnc_v1_node_proto_rawDesc = "" +
 	"\attl_min\x18\x10 \x01(\rR\x06ttlMin\x12\x18\n" +
 	"\apassive\x18\x11 \x01(\bR\apassive\x12 \n" +
 	"\vdescription\x18\x12 \x01(\tR\vdescription\x12\x1b\n" +
-	"\thold_time\x18\x13 \x01(\rR\bholdTime\x1aA\n" +
+	"\thold_time\x18\x13 \x01(\rR\bholdTime\x12\x18\n" +
+	"\arefused\x18\x14 \x01(\x04R\arefused\x12\x1a\n" +
+	"\bshutdown\x18\x15 \x01(\tR\bshutdown\x1aA\n" +
 	"\x13NhcDisregardedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"G\n" +
