@@ -17,7 +17,7 @@ func TestAnAdvertisementEndsWithItsLease(t *testing.T) {
 	advertise := func(lease time.Duration) *pncv1.Advertisement {
 		t.Helper()
 		res, err := b.Proxy.Capabilities.Advertise(testContext(t), &pncv1.AdvertiseRequest{
-			Prefix: "10.7.0.0/24", NextHop: "10.255.0.1", Lease: durationpb.New(lease)})
+			Prefix: "10.7.0.0/24", Proxy: "10.255.0.2", NextHop: "10.255.0.1", Lease: durationpb.New(lease)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -75,7 +75,8 @@ func (a advertiser) Advertise(_ context.Context, req api.Advertise) (*pncv1.Adve
 	if !o.Proxy.IsValid() {
 		return nil, api.Invalid("proxy", "required: this node has no proxy address configured")
 	}
-	if p := a.d.config.Load().Proxy; p != nil && (o.Proxy == p.IPv4.Addr || o.Proxy == p.IPv6.Addr) && !serves(p, o.Prefix) {
+	cfg, _ := a.d.withSources(a.d.config.Load())
+	if p := cfg.Proxy; p != nil && (o.Proxy == p.IPv4.Addr || o.Proxy == p.IPv6.Addr) && !serves(p, o.Prefix) {
 		return nil, api.Invalid("prefix", "%s is in none of proxy.senders: this proxy would refuse every notification about it; add it there with mode none, or name the proxy that serves it", o.Prefix)
 	}
 	if o.Mode == bgp.ModeOriginate && !o.NextHop.IsValid() {
