@@ -17,6 +17,9 @@ type queue struct {
 	coalesced uint64
 }
 
+// keepIndex is up to how many paths the index is kept for the next time.
+const keepIndex = 1 << 14
+
 type pathKey struct {
 	peer   netip.Addr
 	family Family
@@ -137,7 +140,11 @@ func (q *queue) take() []Event {
 		}
 	}
 	q.events, q.void = nil, 0
-	clear(q.index)
+	if len(q.index) > keepIndex {
+		q.index = map[pathKey]int{} // a cleared map keeps its memory: 100 MiB after a full table
+	} else {
+		clear(q.index)
+	}
 	clear(q.barrier)
 	clear(q.eor)
 	return evs
