@@ -18,13 +18,14 @@ var rules = []rule{
 	// The domain and the codecs stand alone.
 	{"pnc", nil},
 	{"bgp/nhc", nil},
+	{"bgp/guard", nil},
 	{"igp/isis/packet", nil},
 	{"igp/ospf/packet", nil},
 	{"proxyagent/message", nil},
 	{"dataplane/roce", nil},
 
-	// Only the engine knows GoBGP, and it knows nothing else.
-	{"bgp/engine", nil},
+	// Only the engine knows GoBGP, and what stands in front of it.
+	{"bgp/engine", []string{"bgp/guard"}},
 	{"bgp", []string{"pnc", "bgp/engine", "bgp/nhc"}},
 	{"bgp/speakertest", []string{"pnc", "bgp"}},
 	{"igp/...", []string{"pnc", "igp/..."}},
@@ -86,7 +87,7 @@ var libraries = []struct {
 
 // pure are packages without I/O: time is passed in, and nothing reaches the network, files or the kernel.
 var pure = []string{
-	"pnc", "bgp/nhc", "igp/isis/packet", "igp/ospf/packet", "proxyagent/message", "proxyagent/flowmap", "proxyagent/evidence", "dataplane/roce",
+	"pnc", "bgp/nhc", "bgp/guard", "igp/isis/packet", "igp/ospf/packet", "proxyagent/message", "proxyagent/flowmap", "proxyagent/evidence", "dataplane/roce",
 }
 
 // inputOutput are the imports that a pure package must not have. net/netip holds addresses only.
