@@ -31,7 +31,7 @@ func (b *Bucket) Set(perSecond, burst int) {
 
 // Take takes one token; false when there is none.
 func (b *Bucket) Take(now time.Time) bool {
-	t := now.UnixNano()
+	t := notBefore(now.UnixNano(), b.last)
 	if b.started && t > b.last {
 		// Compared before it is added: after a long silence the sum could overflow.
 		if idle := t - b.last; idle >= b.depth-b.credit {

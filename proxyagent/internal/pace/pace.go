@@ -25,6 +25,18 @@ type Limits struct {
 	PerSecond int           // at most this many in each second, counted from the first
 }
 
+// late is how far behind the latest time another one may be and still count as late, not as a clock that was
+// set back: whoever shares the limits reads the clock before it waits for its turn.
+const late = int64(time.Second)
+
+// notBefore is t, or last when t is only late: what was used a moment ago stays used.
+func notBefore(t, last int64) int64 {
+	if t < last && last-t < late {
+		return last
+	}
+	return t
+}
+
 // Keyed holds what each key has used. A key that made room for others starts anew when it comes back,
 // so a table that is too small lets through more of it than the limits say; Evicted shows that.
 type Keyed[K comparable] struct {
@@ -64,7 +76,7 @@ func (k *Keyed[K]) Allowed(s *State, now time.Time) bool {
 	if !s.sent {
 		return true
 	}
-	t := now.UnixNano()
+	t := notBefore(now.UnixNano(), s.last)
 	if t < s.last {
 		return true // the clock was set back: what it used belongs to no time we can compare with
 	}
@@ -76,7 +88,7 @@ func (k *Keyed[K]) Allowed(s *State, now time.Time) bool {
 
 // Sent uses up the key's share for one sending.
 func (k *Keyed[K]) Sent(s *State, now time.Time) {
-	t := now.UnixNano()
+	t := notBefore(now.UnixNano(), s.last)
 	if !s.sent || t < s.last || t-s.second >= int64(time.Second) {
 		s.second, s.used = t, 0
 	}

@@ -74,6 +74,27 @@ func TestAClockSetBackDoesNotSilenceAKey(t *testing.T) {
 	}
 }
 
+// Two sockets' readers stamp their batches before they wait for each other.
+func TestALateTimeIsNoClockSetBack(t *testing.T) {
+	k := NewKeyed[int](Limits{Window: 50 * time.Microsecond, PerSecond: 3}, 8)
+	try(k, 1, start.Add(30*time.Microsecond))
+	if try(k, 1, start.Add(20*time.Microsecond)) {
+		t.Error("a time that is 10 us late opens the window")
+	}
+	sent := 0
+	for i := range 100 {
+		now := start.Add(time.Duration(i+1) * time.Millisecond)
+		for _, at := range []time.Time{now.Add(time.Millisecond), now} {
+			if try(k, 2, at) {
+				sent++
+			}
+		}
+	}
+	if sent != 3 {
+		t.Errorf("%d sent in a second of times in disorder, want 3", sent)
+	}
+}
+
 func TestKeysAreBounded(t *testing.T) {
 	k := NewKeyed[int](Limits{Window: time.Second, PerSecond: 1}, 100)
 	for i := range 1000 {
@@ -138,6 +159,21 @@ func TestBucketWithAClockSetBackGoesOn(t *testing.T) {
 	b.Take(start.Add(-time.Hour))
 	if !b.Take(start.Add(-time.Hour + time.Millisecond)) {
 		t.Error("no token a millisecond after the clock was set back")
+	}
+}
+
+func TestBucketGivesNothingTwiceForTimesInDisorder(t *testing.T) {
+	b := NewBucket(1000, 1)
+	taken := 0
+	for i := range 1000 {
+		for _, back := range []time.Duration{0, 500 * time.Microsecond} {
+			if b.Take(start.Add(time.Duration(i)*10*time.Microsecond - back)) {
+				taken++
+			}
+		}
+	}
+	if taken > 11 { // 10 ms at 1,000 a second, and the burst
+		t.Errorf("%d tokens in 10 ms at 1,000 a second", taken)
 	}
 }
 
