@@ -36,7 +36,7 @@ func (c *candidate) isolated() bool {
 	if n > 1 && p.votes.chanceOf() > 1.0/32 {
 		return false
 	}
-	if !c.highStarts() || c.hits < c.wait {
+	if !c.startedHigh() || c.hits < c.wait {
 		return false
 	}
 	reach := int32(min(siblingReach, siblingTotal/n))
@@ -47,21 +47,38 @@ func (c *candidate) isolated() bool {
 	return true
 }
 
-// highStarts says whether no PSN space that the two streams share was first seen near zero, where the
-// counters of applications that start from zero are.
-func (c *candidate) highStarts() bool {
+// startedHigh says whether no PSN space that the two streams share began near zero, where the counters of
+// applications that start from zero are.
+func (c *candidate) startedHigh() bool {
 	shared := false
 	for i, s := range c.streams {
-		answers := &c.streams[1-i].resp // to the requests of s
-		if !s.req.seen || !answers.seen {
+		o := c.streams[1-i] // it answers the requests of s
+		if !s.req.seen || !o.resp.seen {
 			continue
 		}
-		if s.req.first < lowPSN || answers.first < lowPSN {
+		if s.req.first < lowPSN || !o.answersHigh() {
 			return false
 		}
 		shared = true
 	}
 	return shared
+}
+
+// answersHigh says whether the PSNs that s answers began above lowPSN. That the first one seen is above is not
+// enough: a tap that comes late finds counters from zero anywhere, and of two connections in step the halves
+// that it sees look like one. The MSN counts the messages that the responder has completed (IBTA volume 1,
+// section 9.7.5.1.5): it must have been low, and so many messages of the size seen since, and several times
+// that size, must not reach back to lowPSN.
+func (s *stream) answersHigh() bool {
+	if !s.msnSeen || s.firstMSN >= msnLow {
+		return false
+	}
+	messages, psns := psnDiff(s.msn, s.firstMSN), psnDiff(s.resp.high, s.resp.first)
+	if messages <= 0 {
+		return false
+	}
+	before := startFactor * int64(s.firstMSN) * int64(psns) / int64(messages)
+	return int64(s.resp.first)-before >= lowPSN
 }
 
 // hasSibling says whether another stream of this direction is, in one of its PSN spaces, within reach.

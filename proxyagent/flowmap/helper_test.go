@@ -14,6 +14,8 @@ type lab struct {
 	t   *testing.T
 	m   *Map
 	now time.Time
+
+	acked map[Key]uint32 // the first PSN that ack has acknowledged
 }
 
 var (
@@ -72,8 +74,17 @@ func aeth(syndrome uint8, msn uint32) []byte {
 	return binary.BigEndian.AppendUint32(nil, uint32(syndrome)<<24|msn&psnMask)
 }
 
-// ack sends an ACK with this MSN; the MSN follows the PSN where a test does not care.
-func (l *lab) ack(f flow, psn uint32) { l.packet(f, rcAck, psn, false, aeth(0, psn)) }
+// ack sends an ACK of one message more for each PSN.
+func (l *lab) ack(f flow, psn uint32) {
+	first, ok := l.acked[f.key()]
+	if !ok {
+		if l.acked == nil {
+			l.acked = make(map[Key]uint32)
+		}
+		first, l.acked[f.key()] = psn, psn
+	}
+	l.packet(f, rcAck, psn, false, aeth(0, psn-first+1))
+}
 
 // exchange plays n request and ACK pairs from a PSN on, one each millisecond.
 func (l *lab) exchange(c conn, psn uint32, n int) {

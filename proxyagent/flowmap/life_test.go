@@ -62,6 +62,7 @@ func TestLifeClosedFlowOpensAgainWithNewTraffic(t *testing.T) {
 	l.exchange(d.c, d.psnB, 3)
 	d.a(roce.CMDREQ)
 	l.wait(1100 * time.Millisecond)
+	clear(l.acked)               // a new connection's MSN starts anew
 	l.exchange(d.c, 0x700000, 5) // the same QPs, another sequence, no CM
 	l.paired(d.c, SourcePSN)
 }

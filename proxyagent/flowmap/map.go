@@ -34,6 +34,7 @@ type Map struct {
 	ignoreVLAN  atomic.Bool
 	icrcSample  atomic.Int64
 
+	followed atomic.Pointer[followed]
 	rocev1   atomic.Uint64
 	watchers watchers
 }

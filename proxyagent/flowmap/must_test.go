@@ -30,11 +30,13 @@ func TestSimulationNeverWrong(t *testing.T) {
 			cases = append(cases, simCase{name: fmt.Sprintf("half hidden %d, ports %v, random start", n, ports), cfg: cfg})
 			cfg.lockstep, cfg.start = true, startZero
 			cases = append(cases, simCase{name: fmt.Sprintf("half hidden %d, ports %v, lockstep from 0", n, ports), cfg: cfg})
+			cfg.hidden, cfg.halfPath, cfg.start = false, true, startLate
+			cases = append(cases, simCase{name: fmt.Sprintf("half of the paths hidden %d, ports %v, lockstep, a late tap", n, ports), cfg: cfg})
 		}
 	}
 	for _, c := range cases {
 		for _, complete := range []bool{false, true} {
-			if complete && c.cfg.hidden {
+			if complete && (c.cfg.hidden || c.cfg.halfPath) {
 				continue // the declaration would be false
 			}
 			c.cfg.config.TapComplete = complete

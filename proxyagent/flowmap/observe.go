@@ -76,6 +76,9 @@ func (sh *shard) observe(o *Observation, key *pairKey, from uint8, at int64) {
 		}
 	}
 	sh.touch(s, at)
+	if at-s.notedAt >= noteStep {
+		sh.note(s, at)
+	}
 	s.packets++
 	s.setMeta(p.BTH.PKey, p.SrcPort)
 	switch t {

@@ -28,6 +28,9 @@ type addrPair struct {
 	asking  [2]int // RC streams that carried requests, by the side they go to
 	mtu     uint16 // the latest path MTU that data or a CM REQ showed; 0 before
 	exch    map[exchangeKey]*exchange
+	// traffic is that of the prefixes of the two addresses, by side, when followed was in force.
+	traffic  [2]*prefixTraffic
+	followed *followed
 }
 
 // voteState is what only pairs with undecided streams need.

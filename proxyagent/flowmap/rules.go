@@ -26,6 +26,8 @@ import "time"
 //
 //   - The formula is not believed for a port that many or most streams have: it holds by chance for one pair
 //     of QPs in 8,192, and an adapter's default port is shared by all (decide_port.go, telling).
+//   - A first PSN above the counters from zero must be the connection's own, and not only the tap's: by the
+//     MSN, the tap saw the connection from its beginning on (decide_psn.go, answersHigh).
 //   - A PSN step too small for a jump suspends a pair until a response follows: one reused QP in 256 starts
 //     that near (withdraw.go, doubt).
 //   - An MSN that comes back within the tap's own reordering is late, not a restart (withdraw.go).
@@ -48,6 +50,7 @@ const (
 	ackShare       = 32                            // rules 5 and 6: hits >= Y's ACKs / 32
 	fewPairs       = 128                           // rule 5: nX x nY up to here need no complete tap
 	lowPSN         = 65_536                        // rule 6: a first PSN below may be a counter from 0
+	startFactor    = 4                             // rule 6: how much larger messages may have been before the tap saw any
 	siblingReach   = 1024                          // rule 6: no sibling within min(1024, 2^18 / n)
 	siblingTotal   = 1 << 18
 	isolatedHX     = 3 // rule 6

@@ -304,7 +304,18 @@ func TestRule6RefusesLowStartsSiblingsAndUnequalPorts(t *testing.T) {
 		l.exchange(n, 65_535, 40)
 		l.undecided(n)
 		l = newLab(t, Config{})
-		l.exchange(n, 65_536, 40)
+		l.exchange(n, 65_540, 40) // its first message may have been four times as large
+		l.paired(n, SourcePSN)
+	})
+	t.Run("a tap that came late", func(t *testing.T) {
+		l := newLab(t, Config{})
+		n := newConn(hostA, hostB, 0x11, 0x22, 49152, 49153)
+		l.acked = map[Key]uint32{n.ba.key(): highStart - 63} // the first MSN seen is 64
+		l.exchange(n, highStart, 40)
+		l.undecided(n)
+		l = newLab(t, Config{})
+		l.acked = map[Key]uint32{n.ba.key(): highStart - 62}
+		l.exchange(n, highStart, 40)
 		l.paired(n, SourcePSN)
 	})
 	t.Run("a sibling within reach", func(t *testing.T) {

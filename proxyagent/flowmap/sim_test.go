@@ -18,6 +18,7 @@ type startMode int
 const (
 	startRandom startMode = iota
 	startZero
+	startLate // from zero, but the tap sees the connections only from a PSN above the counters' reach on
 )
 
 type portMode int
@@ -48,6 +49,7 @@ type simConfig struct {
 	pathLoss float64
 	reorder  time.Duration // the tap delivers up to so much later
 	hidden   bool          // of half of the connections one direction is hidden
+	halfPath bool          // each direction of each connection is hidden in half of the cases, as by ECMP
 	reuse    int           // times that QPs are connected anew with other peers
 	tapAt    float64       // where on the path the tap is, 0 to 1 from side 0
 	oneWay   time.Duration // delay of the path
@@ -171,6 +173,11 @@ func newSim(cfg simConfig, seed uint64) *sim {
 			s.conns[i].hide[s.rng.IntN(2)] = true
 		}
 	}
+	if cfg.halfPath {
+		for _, c := range s.conns {
+			c.hide = [2]bool{s.rng.IntN(2) == 0, s.rng.IntN(2) == 0}
+		}
+	}
 	if cfg.lockstep {
 		s.push(simEvent{at: 0, kind: evRound})
 	}
@@ -203,8 +210,11 @@ func (s *sim) connect(qp [2]uint32, at int64) {
 		c.port = [2]uint16{p, p}
 	}
 	for i := range c.end {
-		if s.cfg.start == startRandom {
+		switch s.cfg.start {
+		case startRandom:
 			c.end[i].next = s.rng.Uint32() & psnMask
+		case startLate:
+			c.end[i].next, c.end[i].msn = 0x30000, 0x18000
 		}
 		c.end[i].left = s.cfg.messages / (s.cfg.reuse + 1)
 	}

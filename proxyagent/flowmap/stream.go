@@ -38,10 +38,12 @@ type stream struct {
 	packets   uint32
 	lastVote  uint32 // PSN of the last response that could vote
 	acks      uint32 // responses that could vote (rule 2)
-	msn       uint32
+	msn       uint32 // the highest one (rule 8)
+	firstMSN  uint32 // the first one (rule 6)
 	udQP      uint32 // UD: the source QP of the DETH
 	lastAt    int64  // time of the last packet that counted, unix nanoseconds
 	listedAt  int64
+	notedAt   int64 // when the prefixes of its addresses were told last
 	msnAt     int64
 	udMixed   int64 // UD: when another source QP was last seen
 	closedAt  int64

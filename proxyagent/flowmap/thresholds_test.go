@@ -14,6 +14,8 @@ type scoring struct {
 	ports          [2]uint16
 	symmetric      bool
 	low            bool // first PSNs under 65,536
+	firstMSN       uint32
+	messages, psns uint32 // completed since, and the PSNs that they took
 	complete       bool
 }
 
@@ -28,7 +30,8 @@ func (c scoring) build() (*shard, *candidate) {
 	}
 	mk := func(side uint8, qp uint32, port uint16) *stream {
 		s := &stream{pair: p, side: side, qp: qp, port: port, hasPort: true, acks: c.acks}
-		s.req, s.resp = half{seen: true, first: first, high: first}, half{seen: true, first: first, high: first}
+		s.req, s.resp = half{seen: true, first: first, high: first}, half{seen: true, first: first, high: first + c.psns}
+		s.msnSeen, s.firstMSN, s.msn = true, c.firstMSN, c.firstMSN+c.messages
 		p.ports.add(port, side, 1)
 		return s
 	}
@@ -100,7 +103,8 @@ func TestRule5FormulaBurst(t *testing.T) {
 }
 
 func TestRule6Thresholds(t *testing.T) {
-	isolated := scoring{hits: 3, hx: 3, acks: 96, span: 1_000_000, streams: 2, trials: 64, ports: [2]uint16{49152, 49153}}
+	isolated := scoring{hits: 3, hx: 3, acks: 96, span: 1_000_000, streams: 2, trials: 64, ports: [2]uint16{49152, 49153},
+		firstMSN: 1, messages: 3, psns: 3}
 	low := isolated
 	low.low, low.complete = true, true
 	for _, c := range []struct {
@@ -117,6 +121,11 @@ func TestRule6Thresholds(t *testing.T) {
 		{"runner-up over hx / 4", isolated, func(c *scoring) { c.hx, c.hits, c.rival = 8, 8, 3 }, false},
 		{"b over 1/32", isolated, func(c *scoring) { c.chance = 2 }, false},
 		{"b over 1/32, n = 1", isolated, func(c *scoring) { c.chance, c.streams = 2, 1 }, true},
+		{"first MSN 63", isolated, func(c *scoring) { c.firstMSN = 63 }, true},
+		{"first MSN 64", isolated, func(c *scoring) { c.firstMSN = 64 }, false},
+		{"no message completed since", isolated, func(c *scoring) { c.messages = 0 }, false},
+		{"messages like those seen reach back to 65,536", isolated, func(c *scoring) { c.firstMSN, c.psns = 40, 3*(highStart-65_536)/160 }, true},
+		{"messages like those seen reach under 65,536", isolated, func(c *scoring) { c.firstMSN, c.psns = 40, 3*(highStart-65_536)/160+3 }, false},
 		{"low starts", isolated, func(c *scoring) { c.low = true }, false},
 		{"ports symmetric but different here", isolated, func(c *scoring) { c.symmetric = true }, false},
 		{"complete, hx 16", low, func(c *scoring) { c.hx, c.hits, c.chance = 16, 16, 30 }, true},

@@ -73,6 +73,9 @@ func (sh *shard) msnRestarts(s *stream, msn uint32, at int64) bool {
 		sh.restart(s, at, "MSN started again")
 		restarted = true
 	}
+	if !s.msnSeen {
+		s.firstMSN = msn
+	}
 	if !s.msnSeen || d > 0 {
 		s.msn, s.msnSeen, s.msnAt = msn, true, at
 	}

@@ -1,0 +1,118 @@
+package flowmap
+
+import (
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"github.com/gaissmai/bart"
+)
+
+// Traffic is when packets of the hosts of a prefix were last seen, to a tenth of a second. CNPs and
+// connection management don't count.
+type Traffic struct {
+	From    time.Time  // from a host of the prefix; zero: never
+	Towards time.Time  // towards one; zero: never
+	Host    netip.Addr // a host of the prefix that sent lately; invalid without one
+}
+
+// noteStep is how often a stream tells its prefixes that it lives: a look at them for each packet would
+// cost more than the precision is worth.
+const noteStep = int64(100 * time.Millisecond)
+
+// hostStays is how long a host that is named stays named without traffic while others send.
+const hostStays = int64(time.Minute)
+
+// prefixTraffic is Traffic as it is noted.
+type prefixTraffic struct {
+	from, towards atomic.Int64 // unix nanoseconds; 0: never
+	host          atomic.Pointer[stream]
+}
+
+// followed are the prefixes whose traffic is noted. It never changes: other prefixes make another.
+type followed struct {
+	table    *bart.Table[*prefixTraffic]
+	prefixes map[netip.Prefix]*prefixTraffic
+}
+
+// Follow sets the prefixes whose traffic is noted. An address counts for the longest of them that holds
+// it, as in routing. What is known of prefixes that stay is kept; of new ones nothing is known.
+func (m *Map) Follow(prefixes []netip.Prefix) {
+	old := m.followed.Load()
+	next := &followed{table: new(bart.Table[*prefixTraffic]), prefixes: make(map[netip.Prefix]*prefixTraffic, len(prefixes))}
+	same := old != nil
+	for _, p := range prefixes {
+		if next.prefixes[p] != nil {
+			continue
+		}
+		t := old.of(p)
+		if t == nil {
+			t, same = new(prefixTraffic), false
+		}
+		next.table.Insert(p, t)
+		next.prefixes[p] = t
+	}
+	if same && len(old.prefixes) == len(next.prefixes) {
+		return // address pairs look their prefixes up again only when they must
+	}
+	m.followed.Store(next)
+}
+
+func (f *followed) of(p netip.Prefix) *prefixTraffic {
+	if f == nil {
+		return nil
+	}
+	return f.prefixes[p]
+}
+
+// Traffic tells when the traffic of a prefix was last seen; false when it is not followed.
+func (m *Map) Traffic(p netip.Prefix) (Traffic, bool) {
+	t := m.followed.Load().of(p)
+	if t == nil {
+		return Traffic{}, false
+	}
+	out := Traffic{From: unixTime(t.from.Load()), Towards: unixTime(t.towards.Load())}
+	if s := t.host.Load(); s != nil {
+		out.Host = s.pair.addr[1-s.side]
+	}
+	return out, true
+}
+
+func unixTime(ns int64) time.Time {
+	if ns == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, ns)
+}
+
+// note tells the prefixes of a stream's addresses that a packet was seen.
+func (sh *shard) note(s *stream, at int64) {
+	s.notedAt = at
+	f := sh.m.followed.Load()
+	if f == nil {
+		return
+	}
+	p := s.pair
+	if p.followed != f {
+		p.followed = f
+		for side, a := range p.addr {
+			p.traffic[side], _ = f.table.Lookup(a)
+		}
+	}
+	if t := p.traffic[1-s.side]; t != nil {
+		advance(&t.from, at)
+		if h := t.host.Load(); h == nil || at-h.lastSeen.Load() > hostStays {
+			t.host.Store(s)
+		}
+	}
+	if t := p.traffic[s.side]; t != nil {
+		advance(&t.towards, at)
+	}
+}
+
+// advance moves a time forward, in steps, so that the streams of a busy prefix don't fight over it.
+func advance(t *atomic.Int64, at int64) {
+	if at-t.Load() >= noteStep {
+		t.Store(at)
+	}
+}
