@@ -7,16 +7,16 @@ type Kind uint8
 // The kinds of findings.
 const (
 	WrongFlags       Kind = iota + 1 // attribute flags aren't those of the type (RFC 7606 section 3c)
-	WrongLength                      // attribute length isn't one of the type (RFC 7606 section 7)
-	WrongValue                       // attribute value isn't one of the type (RFC 7606 section 7)
+	WrongLength                      // length isn't one of the type (RFC 7606 section 7)
+	WrongValue                       // value isn't one of the type (RFC 7606 section 7)
 	Overrun                          // attributes run over the end of their field (RFC 7606 section 4)
 	Missing                          // a mandatory attribute isn't there (RFC 7606 section 3d)
 	Duplicate                        // attribute is there again; the first counts (RFC 7606 section 3g)
 	WrongNextHop                     // next hop is no host's address (RFC 4271 section 6.3)
 	NotForUs                         // attribute that this kind of neighbour must not send
 	FamilyNotOffered                 // routes or a request of a family that wasn't negotiated
-	WrongPrefix                      // prefix that no route can have (RFC 4271 section 6.3)
-	Undecodable                      // GoBGP's decoder refused it
+	WrongPrefix                      // multicast prefix among unicast routes (RFC 4271 section 6.3)
+	Undecodable                      // well formed, but GoBGP can't read it
 	UnknownSubtype                   // ROUTE-REFRESH of an unknown subtype (RFC 7313 section 5)
 	numKinds
 )
@@ -48,19 +48,20 @@ func Kinds() []Kind {
 // Action says what was done about it.
 type Action uint8
 
-// The actions.
+// The actions, the stronger ones later.
 const (
-	Discarded Action = iota + 1 // the attribute, prefix or message was left out, the rest used
+	Mended    Action = iota + 1 // put right, and used
+	Discarded                   // left out: the attribute, capability, prefix or message; the rest is used
 	Withdrawn                   // all routes of the message are treated as withdrawn
+	numActions
 )
+
+var actionNames = [numActions]string{Mended: "mended", Discarded: "discarded", Withdrawn: "withdrawn"}
 
 // String gives the action's name in counters.
 func (a Action) String() string {
-	switch a {
-	case Discarded:
-		return "discarded"
-	case Withdrawn:
-		return "withdrawn"
+	if a > 0 && a < numActions {
+		return actionNames[a]
 	}
 	return "unknown"
 }

@@ -1,0 +1,8 @@
+package guard
+
+type openCase struct {
+	name string
+	msg  []byte
+}
+
+var openCases = []openCase{}
