@@ -94,6 +94,38 @@ func TestBoundLeastRecentlySeenLeavesFirst(t *testing.T) {
 	}
 }
 
+func TestBoundASecondPacketIsNoSecondChance(t *testing.T) {
+	l := newLab(t, Config{MaxEntries: 2})
+	fs := make([]flow, 3)
+	for i := range fs {
+		fs[i] = newConn(hostA, hostB, 0, 0x100+uint32(i), 49152, 0).ab
+	}
+	l.request(fs[0], 1)
+	l.wait(50 * time.Millisecond)
+	l.request(fs[0], 2) // too soon to be listed anew
+	l.wait(time.Second)
+	l.request(fs[1], 1)
+	l.wait(time.Second)
+	l.request(fs[2], 1)
+	l.want(fs[0], Miss, 0)
+	l.want(fs[1], Undecided, 0)
+}
+
+// One direction alone can't vote: however busy, it costs little.
+func TestBoundOneDirectionAloneKeepsASmallIndex(t *testing.T) {
+	l := newLab(t, Config{})
+	n := newConn(hostA, hostB, 0x11, 0x22, 49152, 49153)
+	for i := range uint32(10_000) {
+		l.request(n.ab, highStart+i)
+		l.wait(time.Microsecond)
+	}
+	if size := len(l.stream(n.ab).pair.votes.index[1].ring); size > indexPerFlow {
+		t.Fatalf("%d entries indexed without any response, want at most %d", size, indexPerFlow)
+	}
+	l.exchange(n, highStart+10_000, 5)
+	l.paired(n, SourcePSN)
+}
+
 func TestBoundAPairLeavesAsOneAndByItsLastPacket(t *testing.T) {
 	l := newLab(t, Config{MaxEntries: 3})
 	n := formulaConn(hostA, hostB, 0x11, 0x2200)

@@ -41,6 +41,9 @@ func (sh *shard) newCandidate(a, b *stream) *candidate {
 	c.streams[a.side], c.streams[b.side] = a, b
 	a.cands = append(a.cands, c)
 	b.cands = append(b.cands, c)
+	if l := a.link; l != nil && l == b.link && l.source == SourcePSN {
+		l.cand = c // the one before was dropped with a stream's votes; what speaks against it must go on
+	}
 	return c
 }
 

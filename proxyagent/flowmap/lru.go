@@ -71,15 +71,15 @@ func (s *stream) pairSeen() int64 {
 	return s.lastAt
 }
 
-// evictOne removes the shard's least recently seen stream, and with it the other direction of its pair. A stream
-// that was seen, or whose other direction was, since it was listed is only listed anew: then another shard
-// may hold the least recently seen one, and the caller chooses again.
+// evictOne removes the shard's least recently seen stream, to lruStep, and with it the other direction of its
+// pair. When that direction was seen since the stream was listed, the stream is only listed anew: then another
+// shard may hold the least recently seen one, and the caller chooses again.
 func (sh *shard) evictOne(at int64) {
 	s := sh.lru.oldest
 	if s == nil {
 		return
 	}
-	if seen := s.pairSeen(); seen > s.listedAt {
+	if seen := s.pairSeen(); seen-s.listedAt >= lruStep { // its own packets list it anew by then
 		sh.relist(s, seen)
 		return
 	}

@@ -47,6 +47,9 @@ func (sh *shard) request(s *stream, p *roce.Packet, at int64) {
 	}
 	if v := pair.voting(); v != nil {
 		x, bound, n := &v.index[s.side], v.lags[s.side].limit(), pair.asking[s.side]
+		if pair.rc[1-s.side] == 0 && len(x.ring) >= indexPerFlow {
+			bound = 0 // nothing answers yet: the index need not grow
+		}
 		x.add(s, first, at, bound, n)
 		if last != first {
 			x.add(s, last, at, bound, n)

@@ -207,6 +207,29 @@ func TestRule4ResponseBeforeRequestEndsThePair(t *testing.T) {
 	l.undecided(n)
 }
 
+func TestRule4HoldsOverTheWholePSNSpace(t *testing.T) {
+	for _, psns := range []uint32{0, 1 << 22, 1 << 23, 1<<23 + 1<<22, 1 << 24} {
+		var h ackHistory
+		at := int64(0)
+		for psn := uint32(0); psn < psns; psn += 1 << 12 {
+			h.add((highStart+psn)&psnMask, at)
+			at += 1000
+		}
+		last := (highStart + psns) & psnMask
+		h.add(last, at)
+		at += ackSpanLen
+		if !h.before(last, at) {
+			t.Errorf("after %d PSNs: the last one does not count as acknowledged", psns)
+		}
+		if h.before((last+1)&psnMask, at) {
+			t.Errorf("after %d PSNs: the next one counts as acknowledged", psns)
+		}
+		if psns < 1<<22 && h.before(highStart-1, at) {
+			t.Errorf("after %d PSNs: one before the first seen counts as acknowledged", psns)
+		}
+	}
+}
+
 func TestRule5FormulaPortDecides(t *testing.T) {
 	l := newLab(t, Config{})
 	n := formulaConn(hostA, hostB, 0x18b, 0x2f00)

@@ -115,9 +115,9 @@ func (h *half) track(first, last uint32, at int64) step {
 // each with the highest PSN acknowledged by its end.
 type ackHistory struct {
 	spans [4]ackSpan
-	first uint32
-	n     uint8 // spans used
-	head  uint8 // the newest one
+	first uint32 // what it reaches back to: the first one seen, or ackReach PSNs
+	n     uint8  // spans used
+	head  uint8  // the newest one
 }
 
 type ackSpan struct {
@@ -126,7 +126,10 @@ type ackSpan struct {
 	length uint32 // nanoseconds before end that it started
 }
 
-const ackSpanLen = 100_000
+const (
+	ackSpanLen = 100_000
+	ackReach   = 1 << 22 // PSNs that the history reaches back at most
+)
 
 func (h *ackHistory) add(psn uint32, at int64) {
 	if h.n == 0 {
@@ -138,6 +141,9 @@ func (h *ackHistory) add(psn uint32, at int64) {
 	if psnDiff(psn, cur.psn) <= 0 {
 		return
 	}
+	if psnDiff(psn, h.first) > ackReach { // half of the space away, it would count as later than psn
+		h.first = (psn - ackReach) & psnMask
+	}
 	if start := cur.end - int64(cur.length); at-start < ackSpanLen {
 		cur.psn, cur.end = psn, max(cur.end, at)
 		cur.length = uint32(cur.end - start)
@@ -148,7 +154,7 @@ func (h *ackHistory) add(psn uint32, at int64) {
 	h.n = min(h.n+1, uint8(len(h.spans)))
 }
 
-// before says whether psn, not older than the first one seen acknowledged, was by the time at.
+// before says whether psn, not older than the history reaches, was acknowledged by the time at.
 func (h *ackHistory) before(psn uint32, at int64) bool {
 	return psnDiff(psn, h.first) >= 0 && h.passed(psn, at)
 }

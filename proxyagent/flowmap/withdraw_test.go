@@ -170,6 +170,25 @@ func TestRule8PSNStepWaitsForAResponse(t *testing.T) {
 	}
 }
 
+func TestRule8RivalOfAPSNOnlyPairThatWasRerouted(t *testing.T) {
+	l := newLab(t, Config{})
+	n := newConn(hostA, hostB, 0x11, 0x22, 49152, 49153)
+	l.exchange(n, highStart, 4)
+	l.paired(n, SourcePSN)
+	n.ab.ifIndex, n.ab.mac = 7, 9
+	l.wait(1100 * time.Millisecond)
+	l.exchange(n, highStart+4, 4)
+	l.paired(n, SourcePSN)
+	rival := newConn(hostA, hostB, 0x33, 0x44, 49152, 49153)
+	for i := range uint32(3) {
+		l.request(n.ab, highStart+8+i)
+		l.wait(20 * time.Microsecond)
+		l.ack(rival.ba, highStart+8+i)
+		l.wait(time.Millisecond)
+	}
+	l.undecided(n)
+}
+
 func TestRule9CandidateSlots(t *testing.T) {
 	l := newLab(t, Config{})
 	y := flow{from: hostB, to: hostA, qp: 0x100, port: 51000, ttl: 64, mac: 2, ifIndex: 2}
