@@ -71,6 +71,9 @@ type NeighborConfig struct {
 	// GracefulRestart helps the neighbour through a restart (RFC 4724): its routes stay, marked as
 	// stale, instead of leaving with the session. It is the helper's part only.
 	GracefulRestart bool
+	// LongLivedRestart bounds how long its routes stay beyond the restart time, if it asks for that
+	// (RFC 9494): as the least preferred. It needs GracefulRestart. 0: not at all.
+	LongLivedRestart time.Duration
 
 	// AcceptEBGP takes in the routes of an EBGP neighbour and believes the PNC on them. Without, its
 	// routes are ignored and each PNC on one is reported as disregarded.

@@ -3,10 +3,11 @@ package bgp
 import "cmp"
 
 // better orders two paths of a prefix as the decision process does (RFC 4271 section 9.1.2.2 and
-// RFC 4456 section 9). The PNC has no part in it. One step is left out: the IGP cost to the next hop,
-// which this node doesn't know.
+// RFC 4456 section 9). A path that is kept for long comes after all others (RFC 9494 section 4.3). The PNC
+// has no part in it. One step is left out: the IGP cost to the next hop, which this node doesn't know.
 func better(a, b *path) bool {
 	steps := [...]int{
+		compareBool(a.longLived, b.longLived),
 		cmp.Compare(b.localPref, a.localPref),
 		cmp.Compare(a.asPathLen, b.asPathLen),
 		cmp.Compare(a.origin, b.origin),

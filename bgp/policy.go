@@ -135,7 +135,12 @@ func withMembers(attrs []engine.RawAttribute, typ uint8, members []byte, size in
 func (s *Speaker) repolicy(next Config) {
 	changed := false
 	for _, n := range next.Neighbors {
-		if p := s.rib.peers[n.Address]; p != nil && !p.in.equal(n.inbound()) {
+		p := s.rib.peers[n.Address]
+		if p == nil {
+			continue
+		}
+		p.longLived = n.LongLivedRestart
+		if !p.in.equal(n.inbound()) {
 			p.in, changed = n.inbound(), true
 		}
 	}

@@ -11,10 +11,6 @@ import (
 	"pncd/pnc"
 )
 
-// staleTime bounds how long paths stay stale after a restarted neighbour is back and never sends
-// End-of-RIB (RFC 4724 section 4.2 asks for an upper bound).
-const staleTime = 360 * time.Second
-
 // rib mirrors what the neighbours announce, and turns changes into updates for package pnc. It is
 // pure: events and the time go in, updates come out.
 type rib struct {
@@ -52,13 +48,17 @@ type peerInfo struct {
 	accept bool
 	in     inbound
 	ownAS  int
+	// longLived bounds how long paths are kept beyond the restart time; 0: not at all.
+	longLived time.Duration
 }
 
 type ribPeer struct {
 	peerInfo
 	state       engine.State
-	staleUntil  time.Time // when stale paths go at the latest; zero while there are none to wait for
+	restart     engine.Restart // what its last OPEN said
+	keeping     families       // how paths outlive the session
 	paths       int
+	stale       int    // paths kept through a restart
 	nhc         int    // paths that have an NHC attribute
 	believed    int    // paths whose PNC is believed
 	refused     uint64 // announcements that the prefix list didn't take
@@ -67,19 +67,22 @@ type ribPeer struct {
 
 // path is one path as kept.
 type path struct {
-	peer       *ribPeer
-	id         uint32
-	stale      bool
-	best       bool
-	published  bool // as it is now
-	told       bool // the sink knows this path, maybe as it was before
-	localPref  uint32
-	med        uint32
-	neighborAS uint32
-	asPathLen  int
-	clusters   int
-	origin     uint8
-	originator netip.Addr // ORIGINATOR_ID, or the peer's BGP Identifier
+	peer  *ribPeer
+	id    uint32
+	stale bool // kept through a restart
+	// longLived makes it the least preferred: kept beyond the restart time here or elsewhere.
+	longLived   bool
+	noLongLived bool // it must not be kept that long
+	best        bool
+	published   bool // as it is now
+	told        bool // the sink knows this path, maybe as it was before
+	localPref   uint32
+	med         uint32
+	neighborAS  uint32
+	asPathLen   int
+	clusters    int
+	origin      uint8
+	originator  netip.Addr // ORIGINATOR_ID, or the peer's BGP Identifier
 	nhcPath
 	verdict verdict
 }
@@ -143,54 +146,7 @@ func (r *rib) apply(now time.Time, events []engine.Event) learned {
 		case engine.EventState:
 			r.state(now, p, ev)
 		case engine.EventEndOfRIB:
-			r.dropStale(p, ev.Family)
-		}
-	}
-	return r.flush()
-}
-
-func (r *rib) state(now time.Time, p *ribPeer, ev *engine.Event) {
-	p.state = ev.State
-	switch {
-	case !ev.Keep:
-		// Down for good, or up without a restart before: nothing of an earlier session counts.
-		p.staleUntil = time.Time{}
-		if p.paths > 0 {
-			r.drop(func(x *path) bool { return x.peer == p })
-		}
-	case ev.State == engine.StateEstablished:
-		p.staleUntil = now.Add(staleTime)
-	default:
-		r.markStale(p)
-	}
-}
-
-func (r *rib) markStale(p *ribPeer) {
-	for _, v := range r.vrfs() {
-		for prefix, paths := range v.prefixes {
-			for _, x := range paths {
-				if x.peer == p && !x.stale {
-					x.stale, x.published = true, false
-					v.dirty[prefix] = struct{}{}
-				}
-			}
-		}
-	}
-}
-
-func (r *rib) dropStale(p *ribPeer, f engine.Family) {
-	if p.staleUntil.IsZero() {
-		return // the usual End-of-RIB after a session came up
-	}
-	r.drop(func(x *path) bool { return x.peer == p && x.stale && x.family() == f })
-}
-
-// expire drops paths that have been stale for too long.
-func (r *rib) expire(now time.Time) learned {
-	for _, p := range r.peers {
-		if !p.staleUntil.IsZero() && !now.Before(p.staleUntil) {
-			p.staleUntil = time.Time{}
-			r.drop(func(x *path) bool { return x.peer == p && x.stale })
+			r.endOfRIB(p, ev.Family)
 		}
 	}
 	return r.flush()
@@ -242,6 +198,9 @@ func (v *vrf) keep(prefix netip.Prefix, paths []*path) {
 
 func (x *path) count(n int) {
 	x.peer.paths += n
+	if x.stale {
+		x.peer.stale += n
+	}
 	if x.hasNHC {
 		x.peer.nhc += n
 	}
@@ -253,6 +212,9 @@ func (x *path) count(n int) {
 // path takes in one announcement or withdrawal.
 func (r *rib) path(p *ribPeer, f engine.Family, from *engine.Path) {
 	x := newPath(p, from)
+	if from.Stale && !x.replayed(f) {
+		return // it has left already
+	}
 	if f.VPN() {
 		r.vpnPath(from, x)
 		return
@@ -307,7 +269,7 @@ func newPath(p *ribPeer, from *engine.Path) *path {
 	if !originator.IsValid() {
 		originator = from.PeerID
 	}
-	return &path{
+	x := &path{
 		peer: p, id: from.PathID, localPref: from.LocalPref, med: from.MED, neighborAS: from.NeighborAS,
 		asPathLen: from.ASPathLen, clusters: len(from.ClusterList), origin: from.Origin, originator: originator,
 		nhcPath: nhcPath{
@@ -315,6 +277,8 @@ func newPath(p *ribPeer, from *engine.Path) *path {
 			hasNHC: from.HasNHC, nhcFlags: from.NHCFlags, nhc: from.NHC,
 		},
 	}
+	x.communities(from.Communities)
+	return x
 }
 
 // report counts what was disregarded on a path and tells the sink.
@@ -390,7 +354,7 @@ func (r *rib) route(context string, prefix netip.Prefix, x *path) pnc.Route {
 	return pnc.Route{
 		Context: context, Prefix: prefix, Source: pnc.SourceBGP,
 		Proxy: x.verdict.proxy, NextHop: x.nextHop, Originator: originator,
-		Peer: x.peer.name, RD: x.rd(), PathID: x.id, Best: x.best, Stale: x.stale,
+		Peer: x.peer.name, RD: x.rd(), PathID: x.id, Best: x.best, Stale: x.stale, LongLived: x.longLived,
 		Partial: x.verdict.partial, Disregarded: x.verdict.reason,
 	}
 }

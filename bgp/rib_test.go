@@ -130,45 +130,6 @@ func TestASessionThatEndsTakesItsPathsAlong(t *testing.T) {
 	}
 }
 
-func TestGracefulRestartKeepsPathsAsStale(t *testing.T) {
-	for name, tt := range map[string]struct {
-		after func(*table)
-		left  bool
-	}{
-		"refreshed, then End-of-RIB": {func(tb *table) {
-			tb.apply(state(peer1, engine.StateEstablished, true), pathEvent(t, peer1, 0, nil),
-				engine.Event{Kind: engine.EventEndOfRIB, Peer: peer1, Family: engine.IPv4Unicast})
-		}, true},
-		"not refreshed at End-of-RIB": {func(tb *table) {
-			tb.apply(state(peer1, engine.StateEstablished, true), engine.Event{Kind: engine.EventEndOfRIB, Peer: peer1, Family: engine.IPv4Unicast})
-		}, false},
-		"never back": {func(tb *table) { tb.apply(state(peer1, engine.StateIdle, false)) }, false},
-		"back and no End-of-RIB": {func(tb *table) {
-			tb.apply(state(peer1, engine.StateEstablished, true))
-			tb.now = tb.now.Add(staleTime - 1)
-			tb.take(tb.r.expire(tb.now))
-			if tb.get(peer1, 0) == nil {
-				t.Error("gone too early")
-			}
-			tb.now = tb.now.Add(1)
-			tb.take(tb.r.expire(tb.now))
-		}, false},
-	} {
-		tb := newTable(t)
-		tb.apply(state(peer1, engine.StateEstablished, false), pathEvent(t, peer1, 0, nil))
-		tb.apply(state(peer1, engine.StateIdle, true))
-		if r := tb.get(peer1, 0); r == nil || !r.Stale || !r.Believed() {
-			t.Fatalf("%s: not kept as stale: %+v", name, r)
-		}
-		tb.apply(state(peer1, engine.StateActive, true))
-		tt.after(tb)
-		r := tb.get(peer1, 0)
-		if (r != nil) != tt.left || r != nil && r.Stale {
-			t.Errorf("%s: %+v", name, r)
-		}
-	}
-}
-
 func TestDisregardsAreCountedByNeighbourAndReported(t *testing.T) {
 	tb := newTable(t)
 	tb.apply(pathEvent(t, peer1, 0, func(p *engine.Path) { p.NextHop = addr("198.51.100.2") }))
@@ -227,7 +188,9 @@ func TestTheDecisionProcessTakesItsStepsInOrder(t *testing.T) {
 	ebgp := &ribPeer{peerInfo: peerInfo{addr: peer2, ebgp: true}}
 	base := path{peer: ibgp, localPref: 100, asPathLen: 2, origin: 1, med: 50, neighborAS: 65001, originator: addr("192.0.2.50"), clusters: 1, id: 5}
 	// Each step's winner is worse in every later step.
+	base.longLived = true
 	for i, edit := range []func(*path){
+		func(p *path) { p.longLived = false; p.localPref = 0 }, // RFC 9494 section 4.3
 		func(p *path) { p.localPref = 101; p.asPathLen = 9 },
 		func(p *path) { p.asPathLen = 1; p.origin = 2 },
 		func(p *path) { p.origin = 0; p.med = 99 },

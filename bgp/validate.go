@@ -161,6 +161,12 @@ func (n *NeighborConfig) check(c *Config) (errs []error) {
 	if n.Passive && !slices.ContainsFunc(c.ListenAddresses, func(a netip.Addr) bool { return a.Is4() == n.Address.Is4() }) {
 		bad("is passive, and no listen address is of its family")
 	}
+	switch d := n.LongLivedRestart; {
+	case d < 0 || d > maxLongLived:
+		bad("long-lived restart %s must be from 0 to %s (RFC 9494 section 3.1)", d, maxLongLived)
+	case d > 0 && !n.GracefulRestart:
+		bad("long-lived restart needs graceful restart (RFC 9494 section 3.1)")
+	}
 	for i, f := range n.Families {
 		if f < IPv4Unicast || f > IPv6VPN || slices.Contains(n.Families[:i], f) {
 			bad("family %d must be ipv4-unicast, ipv6-unicast, vpnv4-unicast or vpnv6-unicast, once each", f)
@@ -211,7 +217,7 @@ func (c *Config) peer(n NeighborConfig) engine.Peer {
 		Address: n.Address, Port: n.Port, PeerAS: n.PeerAS, LocalAS: n.LocalAS, Passive: n.Passive,
 		Password: n.Password, TTLMin: n.TTLMin, Multihop: n.EBGPMultihop, HoldTime: n.HoldTime,
 		Keepalive: n.Keepalive, ConnectRetry: n.ConnectRetry, LocalAddress: n.LocalAddress,
-		Families: n.Families, AddPath: n.AddPath, Restart: n.GracefulRestart, Export: *n.SendNHC, ExportPrefixes: n.ExportPrefixes,
+		Families: n.Families, AddPath: n.AddPath, Restart: n.GracefulRestart, LongLived: n.LongLivedRestart > 0, Export: *n.SendNHC, ExportPrefixes: n.ExportPrefixes,
 		MaxPrefixes: n.MaxPrefixes, Shutdown: n.Shutdown,
 		Description: n.Description,
 	}
@@ -220,5 +226,5 @@ func (c *Config) peer(n NeighborConfig) engine.Peer {
 // info is the neighbour as the RIB wants it.
 func (c *Config) info(n NeighborConfig) peerInfo {
 	return peerInfo{addr: n.Address, name: n.Address.String(), ebgp: n.ebgp(), accept: !n.ebgp() || n.AcceptEBGP || n.Border,
-		ownAS: int(n.AllowOwnAS), in: n.inbound()}
+		ownAS: int(n.AllowOwnAS), in: n.inbound(), longLived: n.LongLivedRestart}
 }

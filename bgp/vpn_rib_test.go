@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pncd/bgp/engine"
 	"pncd/pnc"
@@ -206,7 +207,10 @@ func TestAnUnwantedVPNRouteIsNotTakenIn(t *testing.T) {
 func TestEndOfRIBDropsStalePathsOfItsFamilyOnly(t *testing.T) {
 	tb := newVPNTable(t)
 	v6 := func(ev *engine.Event) { ev.Family, ev.Path.Prefix = engine.IPv6VPN, prefix("2001:db8:7::/48") }
-	tb.apply(state(peer1, engine.StateEstablished, false), pathEvent(t, peer1, 0, nil),
+	all := engine.FamilyRestart{Graceful: true, Preserved: true}
+	open := engine.Restart{Offered: true, Time: time.Minute, Families: map[engine.Family]engine.FamilyRestart{
+		engine.IPv4Unicast: all, engine.IPv4VPN: all, engine.IPv6VPN: all}}
+	tb.apply(up(open, false), pathEvent(t, peer1, 0, nil),
 		vpnEvent(t, "65000:1", "65000:100", nil), vpnEvent(t, "65000:2", "65000:100", nil), vpnEvent(t, "65000:3", "65000:200", v6))
 	tb.apply(state(peer1, engine.StateIdle, true))
 	for _, r := range tb.routes {
@@ -214,10 +218,7 @@ func TestEndOfRIBDropsStalePathsOfItsFamilyOnly(t *testing.T) {
 			t.Errorf("not stale: %+v", r)
 		}
 	}
-	eor := func(f engine.Family) engine.Event {
-		return engine.Event{Kind: engine.EventEndOfRIB, Peer: peer1, Family: f}
-	}
-	tb.apply(state(peer1, engine.StateEstablished, true), vpnEvent(t, "65000:1", "65000:100", nil), eor(engine.IPv4VPN))
+	tb.apply(up(open, true), vpnEvent(t, "65000:1", "65000:100", nil), endOfRIB(engine.IPv4VPN))
 	if len(tb.routes) != 3 {
 		t.Errorf("%d routes after End-of-RIB of VPNv4", len(tb.routes))
 	}
@@ -226,7 +227,7 @@ func TestEndOfRIBDropsStalePathsOfItsFamilyOnly(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	tb.apply(eor(engine.IPv6VPN))
+	tb.apply(endOfRIB(engine.IPv6VPN))
 	tb.expect(t, "VPNv6", map[string]string{"blue": "65000:1+", "red": "", "": "+"})
 	tb.apply(state(peer1, engine.StateIdle, false))
 	if len(tb.routes) != 0 {

@@ -86,7 +86,7 @@ func (b *batch) normalize(in *Route, prefix netip.Prefix, old *Route) *Route {
 	}
 	override := in.Override && in.Source == SourceStatic
 	if old != nil && old.Proxy == proxy && old.NextHop == nextHop && old.Originator == in.Originator &&
-		old.Best == in.Best && old.Stale == in.Stale && old.Partial == in.Partial &&
+		old.Best == in.Best && old.Stale == in.Stale && old.LongLived == in.LongLived && old.Partial == in.Partial &&
 		old.Override == override && old.Metric == in.Metric && old.Disregarded == disregarded {
 		return nil
 	}
@@ -196,6 +196,7 @@ func difference(old, r *Route) string {
 	add("originator", old.Originator, r.Originator)
 	add("best", old.Best, r.Best)
 	add("stale", old.Stale, r.Stale)
+	add("long-lived", old.LongLived, r.LongLived)
 	add("partial", old.Partial, r.Partial)
 	add("override", old.Override, r.Override)
 	add("metric", old.Metric, r.Metric)

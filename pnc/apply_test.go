@@ -35,6 +35,7 @@ func TestApplyHistory(t *testing.T) {
 		{"the same again is no event", []Route{with(p1)}, add(with(p1)), "", ""},
 		{"another proxy", []Route{with(p1)}, add(with(p2)), "changed 10.1.0.0/16 198.51.100.2", "proxy 198.51.100.1 -> 198.51.100.2"},
 		{"stale", []Route{with(p1)}, add(with(p1, stale)), "changed 10.1.0.0/16 198.51.100.1", "stale false -> true"},
+		{"kept for long", []Route{with(p1, stale)}, add(with(p1, stale, long)), "changed 10.1.0.0/16 198.51.100.1", "long-lived false -> true"},
 		{"two fields", []Route{with(p1)}, add(with(p1, notBest, metric(7))), "changed 10.1.0.0/16 198.51.100.1", "best true -> false, metric 0 -> 7"},
 		{"the route is withdrawn", []Route{with(p1)}, withdraw(with("")), "withdrawn 10.1.0.0/16 198.51.100.1", "route withdrawn"},
 		{"the PNC is gone, the route stays", []Route{with(p1)}, add(with("")), "withdrawn 10.1.0.0/16 198.51.100.1", "route kept without capability"},

@@ -36,6 +36,7 @@ func metric(m uint32) func(*Route)          { return func(r *Route) { r.Metric =
 func notBest(r *Route)                      { r.Best = false }
 func override(r *Route)                     { r.Override = true }
 func stale(r *Route)                        { r.Stale = true }
+func long(r *Route)                         { r.LongLived = true }
 func reason(d DisregardReason) func(*Route) { return func(r *Route) { r.Disregarded = d } }
 
 func add(routes ...Route) []Update {

@@ -44,6 +44,9 @@ func (rk *ranking) compareMerit(a, b *Route) int {
 		return c
 	}
 	if a.Source == SourceBGP {
+		if c := falseFirst(a.LongLived, b.LongLived); c != 0 {
+			return c // RFC 9494 section 4.3: the least preferred
+		}
 		return falseFirst(!a.Best, !b.Best)
 	}
 	return cmp.Compare(a.Metric, b.Metric)

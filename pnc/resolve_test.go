@@ -75,6 +75,11 @@ func TestResolveRules(t *testing.T) {
 		{"a stale route is still used", Config{},
 			[]Route{route(bgp, "10.1.0.0/16", p1, stale)}, nil, "10.1.2.3", ReasonFound, p1, "10.1.0.0/16"},
 
+		{"BGP: a path that is kept for long comes last", Config{},
+			[]Route{route(bgp, "10.1.0.0/16", p1, path(1), stale, long, notBest), route(bgp, "10.1.0.0/16", p2, path(2), notBest), route(bgp, "10.1.0.0/16", "", path(3))}, nil, "10.1.2.3", ReasonFound, p2, "10.1.0.0/16"},
+		{"and is used when it is the only one", Config{},
+			[]Route{route(bgp, "10.1.0.0/16", p1, stale, long)}, nil, "10.1.2.3", ReasonFound, p1, "10.1.0.0/16"},
+
 		{"a static route doesn't hide longer learned ones", Config{},
 			[]Route{route(static, "10.0.0.0/8", p1), route(bgp, "10.1.0.0/16", p2)}, nil, "10.1.2.3", ReasonFound, p2, "10.1.0.0/16"},
 		{"with override it does", Config{},

@@ -29,6 +29,10 @@ type Route struct {
 	// the address. Whoever sets it also calls Table.Disregard, which knows the details.
 	Disregarded DisregardReason
 
+	// LongLived: BGP's least preferred, kept beyond the restart time here or by a speaker before (RFC 9494
+	// section 4.3). Still used when nothing else is there.
+	LongLived bool
+
 	Version   uint64    // set by the table: the table's version at which this route last changed
 	ChangedAt time.Time // set by the table: when that was
 

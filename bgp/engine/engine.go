@@ -106,6 +106,7 @@ type Peer struct {
 	Families     []Family
 	AddPath      bool
 	Restart      bool // help through a graceful restart
+	LongLived    bool // and through one that takes long (RFC 9494)
 	Export       bool // announcements go to this peer
 	// ExportPrefixes bounds which; empty: all.
 	ExportPrefixes PrefixList
@@ -163,7 +164,9 @@ type Event struct {
 	Family Family // EventPath and EventEndOfRIB
 	Path   Path   // EventPath
 	State  State  // EventState
-	Keep   bool   // EventState, down: graceful restart, keep the paths as stale
+	// Keep of EventState says that the peer restarts, or has restarted: its paths may stay as stale.
+	Keep    bool
+	Restart Restart // EventState, established: what the peer's OPEN said
 }
 
 // Path is a path as a peer announced it.
@@ -171,6 +174,7 @@ type Path struct {
 	Prefix    netip.Prefix
 	PathID    uint32
 	Withdrawn bool       // then only Prefix, RD and PathID are set
+	Stale     bool       // Replay: kept through a restart and not yet announced again
 	PeerAS    uint32     // the peer's AS
 	PeerID    netip.Addr // the peer's BGP Identifier
 
@@ -235,6 +239,7 @@ type PeerStatus struct {
 	HoldTime     time.Duration // negotiated; zero while down
 	LastError    string
 	Flaps        uint64 // times that the session was established
+	Restart      Restart
 }
 
 // Counters counts what went wrong inside an engine.

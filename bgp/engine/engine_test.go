@@ -135,8 +135,8 @@ func TestGracefulRestartIsToldWithTheSessionsState(t *testing.T) {
 		{nil, api.PeerState_ESTABLISHED, Event{State: StateEstablished}},
 		{restart, api.PeerState_IDLE, Event{State: StateIdle, Keep: true}},
 		{nil, api.PeerState_OPENSENT, Event{State: StateOpenSent, Keep: true}},
-		{nil, api.PeerState_IDLE, Event{State: StateIdle}}, // the restarted session failed
-		{nil, api.PeerState_ESTABLISHED, Event{State: StateEstablished}},
+		{nil, api.PeerState_IDLE, Event{State: StateIdle, Keep: true}}, // an attempt failed, or the restart time is over
+		{nil, api.PeerState_ESTABLISHED, Event{State: StateEstablished, Keep: true}},
 	} {
 		if step.before != nil {
 			step.before()

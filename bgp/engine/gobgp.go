@@ -53,6 +53,7 @@ type peerState struct {
 	flaps      uint64
 	extended   bool // IPv4 prefixes with an IPv6 next hop may go to it
 	restarting bool // GoBGP said that it keeps the routes through a graceful restart
+	restart    Restart
 }
 
 var _ Engine = (*GoBGP)(nil)

@@ -159,6 +159,7 @@ func (e *GoBGP) toAPI(p Peer) *api.Peer {
 		Transport: &api.Transport{PassiveMode: p.Passive, RemotePort: uint32(p.Port)},
 		GracefulRestart: &api.GracefulRestart{
 			Enabled: p.Restart, HelperOnly: true, RestartTime: uint32(seconds(p.HoldTime)),
+			LonglivedEnabled: p.Restart && p.LongLived,
 		},
 	}
 	if p.LocalAddress.IsValid() {
@@ -226,7 +227,7 @@ func (e *GoBGP) Status(ctx context.Context) ([]PeerStatus, error) {
 func (p *peerState) status(from *api.Peer) PeerStatus {
 	s := PeerStatus{
 		Address: p.cfg.Address, PeerAS: p.cfg.PeerAS, LocalAS: p.cfg.LocalAS,
-		State: p.state, Since: p.since, LastError: p.lastError, Flaps: p.flaps,
+		State: p.state, Since: p.since, LastError: p.lastError, Flaps: p.flaps, Restart: p.restart,
 		SentUpdates: from.GetState().GetMessages().GetSent().GetUpdate(),
 	}
 	for _, f := range from.GetAfiSafis() {

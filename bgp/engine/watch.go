@@ -35,28 +35,23 @@ func (e *GoBGP) watchState(typ api.WatchEventResponse_PeerEvent_Type, from *api.
 		return
 	}
 	state := State(from.GetState().GetSessionState())
+	ev := Event{Kind: EventState, Peer: addr, State: state}
+	if state == StateEstablished {
+		ev.Restart = e.restartOf(addr)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	p := e.peers[addr]
 	if p == nil || p.state == state {
 		return
 	}
-	ev := Event{Kind: EventState, Peer: addr, State: state}
-	switch {
-	case state == StateEstablished:
-		p.flaps++
-		p.noted = false
-	case p.state == StateEstablished:
-		ev.Keep = p.restarting
-	case state == StateIdle:
-		// The restarted session failed, or the restart took too long: GoBGP drops the routes.
-		p.restarting = false
-	default:
-		ev.Keep = p.restarting
-	}
+	// How long paths stay as stale is the receiver's business. GoBGP forgets its own when an attempt to
+	// come back fails, and when the restart takes too long.
+	ev.Keep = p.restarting
 	if state == StateEstablished {
-		ev.Keep = p.restarting
-		p.restarting = false
+		p.flaps++
+		p.noted, p.restarting = false, false
+		p.restart = ev.Restart
 	}
 	p.state, p.since = state, time.Now()
 	e.touch(&ev)
@@ -113,6 +108,7 @@ func toPath(from *api.Path) (Path, error) {
 		RD:        rd,
 		PathID:    from.GetIdentifier(),
 		Withdrawn: from.GetIsWithdraw(),
+		Stale:     from.GetStale(),
 		PeerAS:    from.GetSourceAsn(),
 		LocalPref: DefaultLocalPref,
 	}
