@@ -81,7 +81,7 @@ func (o *originator) follow(it item, from *path, raw engine.RawPath) (*engine.An
 	if nhcAttr != nil {
 		a.Attributes = append(a.Attributes, nhcAttr)
 	}
-	if o.enabled {
+	if o.off(it) == active {
 		a.Attributes = tag(a.Attributes, o.tags)
 	}
 	slices.SortStableFunc(a.Attributes, byType)
@@ -116,10 +116,10 @@ func (o *originator) reflected(attrs []engine.RawAttribute, from *path) []engine
 	return append(attrs, append(engine.RawAttribute{nhc.FlagOptional, attrOriginatorID, 4}, from.peerID.AsSlice()...))
 }
 
-// withPNC gives the NHC attribute of the copy. While the mechanism is off it is the router's own, as
-// it came, if there is one.
+// withPNC gives the NHC attribute of the copy. While the mechanism is off, or the gate holds the PNC back,
+// it is the router's own, as it came, if there is one.
 func (o *originator) withPNC(it item, raw engine.RawPath, router engine.RawAttribute) (engine.RawAttribute, error) {
-	if !o.enabled {
+	if o.off(it) != active {
 		return router, nil
 	}
 	others := o.routerTLVs(it.Prefix, raw, router)

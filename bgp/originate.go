@@ -19,6 +19,7 @@ type originator struct {
 	tags     []Community // attached to what carries the PNC
 	prefer   uint32      // LOCAL_PREF of ModePrefer; 0: one more than the router's
 	enabled  bool
+	gate     Gate
 	items    map[netip.Prefix]item
 	dirty    map[netip.Prefix]struct{} // prefixes to decide about again
 	current  map[netip.Prefix]engine.Announcement
@@ -39,7 +40,8 @@ type inactive string
 const (
 	active         inactive = ""
 	inactiveOff    inactive = "disabled"
-	inactiveInline inactive = "disabled; the router's path goes on without NHC"
+	inactiveHeld   inactive = "not ready"
+	inactiveInline inactive = "; the router's path goes on without NHC" // added to one of these
 	inactiveRouter inactive = "no path of the router's yet"
 	// A reflector that sends one path would take the one that is followed back, because ours is better;
 	// ours would go with it, the first would come again, and so on.
@@ -196,9 +198,12 @@ func equalAnnouncement(a, b engine.Announcement) bool {
 // can't be told now.
 func (o *originator) decide(p netip.Prefix, r *rib, get fetch) (*engine.Announcement, inactive, error) {
 	it, ok := o.items[p]
+	off := o.off(it)
 	switch {
-	case !ok, !o.enabled && it.Mode != ModeInline:
+	case !ok:
 		return nil, inactiveOff, nil
+	case off != active && it.Mode != ModeInline:
+		return nil, off, nil
 	case it.Mode == ModeOriginate:
 		a, err := o.own(it)
 		return a, because(err), nil
@@ -216,8 +221,8 @@ func (o *originator) decide(p netip.Prefix, r *rib, get fetch) (*engine.Announce
 		return nil, inactiveRouter, nil // withdrawn since; its event is on the way
 	}
 	a, err := o.follow(it, from, paths[i])
-	if err == nil && !o.enabled {
-		return a, inactiveInline, nil
+	if err == nil && off != active {
+		return a, off + inactiveInline, nil
 	}
 	return a, because(err), nil
 }

@@ -240,7 +240,7 @@ func TestTheRoutersPathTakesThePNCAlong(t *testing.T) {
 func TestWithTheMechanismOffInlineGoesOnWithoutNHCAndPathIsWithdrawn(t *testing.T) {
 	d := newDesk(t, modeConfig(ModeInline, routerPeer))
 	d.hear(routerPeer, nil, routerOrigin)
-	if a := d.one(); attribute(a, nhc.AttributeType) != "" || d.o.status[pfx] != inactiveInline {
+	if a := d.one(); attribute(a, nhc.AttributeType) != "" || d.o.status[pfx] != inactiveOff+inactiveInline {
 		t.Errorf("off from the start: %+v, %q", a, d.o.status[pfx])
 	}
 	d.o.setEnabled(true)

@@ -225,7 +225,7 @@ func (s *Speaker) originate(ctx context.Context) error {
 
 // originateVPN does so inside VPNs. It needs s.mu.
 func (s *Speaker) originateVPN(ctx context.Context) error {
-	announce, withdraw := s.vpn.plan(s.orig.enabled)
+	announce, withdraw := s.vpn.plan(s.orig.vpnOff)
 	err := errors.Join(s.eng.Announce(ctx, announce), s.eng.WithdrawVPN(ctx, withdraw))
 	return s.vpn.done(announce, withdraw, err)
 }

@@ -124,7 +124,7 @@ func (s *Speaker) Advertisements() []AdvertisementStatus {
 		}
 		out = append(out, st)
 	}
-	out = append(out, s.vpn.status(s.running, s.orig.enabled)...)
+	out = append(out, s.vpn.status(s.running, s.orig.vpnOff)...)
 	slices.SortFunc(out, func(a, b AdvertisementStatus) int {
 		return cmp.Or(strings.Compare(a.Context, b.Context), a.Prefix.Compare(b.Prefix))
 	})

@@ -177,15 +177,15 @@ func (v *VPNOriginateConfig) announcement(x *ContextConfig, code uint16) (engine
 }
 
 // plan says what has to be told to the engine.
-func (o *vpnOriginator) plan(enabled bool) (announce []engine.Announcement, withdraw []engine.VPNPrefix) {
+func (o *vpnOriginator) plan(off func(vpnItem) inactive) (announce []engine.Announcement, withdraw []engine.VPNPrefix) {
 	for k, it := range o.wanted {
 		have, announced := o.current[k]
-		if enabled && !(announced && equalVPN(have, it.announcement)) {
+		if off(it) == active && !(announced && equalVPN(have, it.announcement)) {
 			announce = append(announce, it.announcement)
 		}
 	}
 	for k := range o.current {
-		if _, ok := o.wanted[k]; !ok || !enabled {
+		if it, ok := o.wanted[k]; !ok || off(it) != active {
 			withdraw = append(withdraw, k)
 		}
 	}
@@ -209,7 +209,7 @@ func (o *vpnOriginator) done(announce []engine.Announcement, withdraw []engine.V
 }
 
 // status lists what is announced or would be, by context, prefix and RD.
-func (o *vpnOriginator) status(running, enabled bool) (out []AdvertisementStatus) {
+func (o *vpnOriginator) status(running bool, off func(vpnItem) inactive) (out []AdvertisementStatus) {
 	for k, it := range o.wanted {
 		_, announced := o.current[k]
 		st := AdvertisementStatus{
@@ -221,8 +221,8 @@ func (o *vpnOriginator) status(running, enabled bool) (out []AdvertisementStatus
 		case st.Active:
 		case !running:
 			st.InactiveReason = ErrNotRunning.Error()
-		case !enabled:
-			st.InactiveReason = string(inactiveOff)
+		case off(it) != active:
+			st.InactiveReason = string(off(it))
 		case o.err != nil:
 			st.InactiveReason = o.err.Error()
 		}

@@ -59,11 +59,11 @@ func TestVPNAnnouncementsHaveNHCWithoutRDAndWithoutPartial(t *testing.T) {
 	}
 	o := vpnOriginator{current: map[engine.VPNPrefix]engine.Announcement{}}
 	o.configure(c)
-	announce, withdraw := o.plan(false)
+	announce, withdraw := o.plan(vpnOffAll)
 	if len(announce) != 0 || len(withdraw) != 0 {
 		t.Errorf("off: %+v, %v", announce, withdraw)
 	}
-	announce, _ = o.plan(true)
+	announce, _ = o.plan(vpnOn)
 	if len(announce) != 2 {
 		t.Fatalf("%+v", announce)
 	}
@@ -83,11 +83,11 @@ func TestVPNAnnouncementsHaveNHCWithoutRDAndWithoutPartial(t *testing.T) {
 	if err := o.done(announce, nil, errors.New("busy")); err == nil || len(o.current) != 0 || o.err == nil {
 		t.Error("what the engine refused counts as announced")
 	}
-	if st := o.status(true, true); st[0].Active || st[0].InactiveReason != "busy" {
+	if st := o.status(true, vpnOn); st[0].Active || st[0].InactiveReason != "busy" {
 		t.Errorf("%+v", st)
 	}
 	o.done(announce, nil, nil)
-	if a, w := o.plan(true); len(a) != 0 || len(w) != 0 || o.err != nil {
+	if a, w := o.plan(vpnOn); len(a) != 0 || len(w) != 0 || o.err != nil {
 		t.Errorf("nothing changed, but %v, %v", a, w)
 	}
 
@@ -95,15 +95,15 @@ func TestVPNAnnouncementsHaveNHCWithoutRDAndWithoutPartial(t *testing.T) {
 	label := uint32(1002)
 	c.Contexts[0].Label = &label
 	o.configure(c)
-	if a, w := o.plan(true); len(a) != 2 || len(w) != 0 {
+	if a, w := o.plan(vpnOn); len(a) != 2 || len(w) != 0 {
 		t.Errorf("label: %v, %v", a, w)
 	}
 	c.Contexts[0].RD = distinguisher(t, "192.0.2.1:2")
 	o.configure(c)
-	if a, w := o.plan(true); len(a) != 2 || len(w) != 2 {
+	if a, w := o.plan(vpnOn); len(a) != 2 || len(w) != 2 {
 		t.Errorf("RD: %v, %v", a, w)
 	}
-	if a, w := o.plan(false); len(a) != 0 || len(w) != 2 {
+	if a, w := o.plan(vpnOffAll); len(a) != 0 || len(w) != 2 {
 		t.Errorf("off: %v, %v", a, w)
 	}
 }

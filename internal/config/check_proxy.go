@@ -29,6 +29,8 @@ func (c *checker) proxy(p *Proxy, b *BGP) {
 	c.senderSources(p, b)
 	c.want(len(p.AcceptFrom) > 0, "proxy.accept_from", "required: the congestion nodes of the domain")
 	c.interfaces("proxy.accept_interfaces", p.AcceptInterfaces)
+	c.oneOf("proxy.advertise", p.Advertise, AdvertiseAlways, AdvertiseWhenReady)
+	c.readiness(&p.Readiness)
 	c.span("proxy.pace.window", p.Pace.Window, time.Microsecond, time.Second)
 	c.within("proxy.pace.per_qp", p.Pace.PerQP, 1, 1_000_000)
 	c.within("proxy.pace.total", p.Pace.Total, 1, 100_000_000)
@@ -40,6 +42,22 @@ func (c *checker) proxy(p *Proxy, b *BGP) {
 	c.want(p.CNP.TOS&3 != 3, "proxy.cnp.tos", "%#x marks CNPs themselves as Congestion Experienced (RFC 3168)", p.CNP.TOS)
 	c.within("proxy.cnp.p_key", int(p.CNP.PKey), 1, 0xFFFF)
 	c.within("proxy.cnp.ttl", int(p.CNP.TTL), 1, 255)
+}
+
+func (c *checker) readiness(r *Readiness) {
+	const at = "proxy.readiness."
+	c.want(r.TrafficWithin.Duration == 0 || r.TrafficWithin.Duration >= time.Second && r.TrafficWithin.Duration <= 7*24*time.Hour,
+		at+"traffic_within", "%s is neither 0s nor between 1s and 168h0m0s", r.TrafficWithin)
+	c.within(at+"loss_max", r.LossMax, 0, 100)
+	c.span(at+"window", r.Window, time.Second, time.Hour)
+	c.span(at+"withdraw_after", r.WithdrawAfter, 0, time.Hour)
+	c.span(at+"announce_after", r.AnnounceAfter, 0, time.Hour)
+	d := &r.Damping
+	c.want(d.HalfLife.Duration == 0 || d.HalfLife.Duration >= time.Second && d.HalfLife.Duration <= time.Hour,
+		at+"damping.half_life", "%s is neither 0s nor between 1s and 1h0m0s", d.HalfLife)
+	c.within(at+"damping.suppress", d.Suppress, 1000, 20_000)
+	c.within(at+"damping.reuse", d.Reuse, 1, 20_000)
+	c.want(d.Reuse < d.Suppress, at+"damping.reuse", "%d is not less than suppress, %d", d.Reuse, d.Suppress)
 }
 
 func (c *checker) sender(at string, s *Sender, b *BGP) {

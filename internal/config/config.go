@@ -170,11 +170,35 @@ type Proxy struct {
 	AcceptFrom       []Prefix       `yaml:"accept_from"`
 	AcceptInterfaces []string       `yaml:"accept_interfaces"`
 	TTLMin           uint8          `yaml:"ttl_min"`
-	FollowReadiness  bool           `yaml:"follow_readiness"`
+	Advertise        string         `yaml:"advertise"` // always, when-ready
+	Readiness        Readiness      `yaml:"readiness"`
 	Pace             TranslatorPace `yaml:"pace"`
 	Map              Map            `yaml:"map"`
 	CNP              CNP            `yaml:"cnp"`
 }
+
+// Readiness says when a sender prefix is ready, and how its announcement follows.
+type Readiness struct {
+	TrafficWithin Duration `yaml:"traffic_within"` // 0: traffic is not asked for
+	LossMax       int      `yaml:"loss_max"`       // percent
+	Window        Duration `yaml:"window"`
+	WithdrawAfter Duration `yaml:"withdraw_after"`
+	AnnounceAfter Duration `yaml:"announce_after"`
+	Damping       Damping  `yaml:"damping"`
+}
+
+// Damping holds a prefix back that comes and goes; a withdrawal adds 1000 to its penalty.
+type Damping struct {
+	HalfLife Duration `yaml:"half_life"` // 0: off
+	Suppress int      `yaml:"suppress"`
+	Reuse    int      `yaml:"reuse"`
+}
+
+// Values of proxy.advertise.
+const (
+	AdvertiseAlways    = "always"
+	AdvertiseWhenReady = "when-ready"
+)
 
 // Sender is one prefix that the proxy serves.
 type Sender struct {
@@ -224,6 +248,15 @@ const (
 	DefaultPaceState   = 65536
 	DefaultMapEntries  = 262144
 	DefaultMapAge      = 60 * time.Second
+
+	DefaultTrafficWithin = 10 * time.Minute
+	DefaultLossMax       = 1
+	DefaultLossWindow    = 10 * time.Second
+	DefaultWithdrawAfter = 30 * time.Second
+	DefaultAnnounceAfter = 60 * time.Second
+	DefaultHalfLife      = 5 * time.Minute
+	DefaultSuppress      = 2000
+	DefaultReuse         = 1000
 )
 
 // withDefaults returns a configuration with the defaults of every key that is outside of a section

@@ -100,6 +100,8 @@ proxy: {ipv4: 192.0.2.1, taps: [eth0], accept_from: [192.0.2.0/24], senders: [{p
 	same("congestion_node.pace", c.CongestionNode.Pace, ref.CongestionNode.Pace)
 	same("proxy.port", c.Proxy.Port, ref.Proxy.Port)
 	same("proxy.tap_ring", c.Proxy.TapRing, ref.Proxy.TapRing)
+	same("proxy.advertise", c.Proxy.Advertise, ref.Proxy.Advertise)
+	same("proxy.readiness", c.Proxy.Readiness, ref.Proxy.Readiness)
 	same("proxy.pace", c.Proxy.Pace, ref.Proxy.Pace)
 	same("proxy.map", c.Proxy.Map, ref.Proxy.Map)
 	same("proxy.cnp", c.Proxy.CNP, ref.Proxy.CNP)
@@ -191,6 +193,15 @@ func TestBadInputNamesLineKeyAndRule(t *testing.T) {
 		{"source without from", bgp + proxy + "  sender_sources: [{interface: eth0, mode: path}]\n", "proxy.sender_sources[0].from: required"},
 		{"source with a bad name", bgp + proxy + "  sender_sources: [{interface: eth/0}]\n", "\"eth/0\" is not an interface's name"},
 		{"neither sender nor source", "proxy:\n  ipv4: 192.0.2.1\n  taps: [eth0]\n  accept_from: [192.0.2.0/24]\n", "proxy.senders: required, or sender_sources"},
+		{"advertise", proxy + "  advertise: maybe\n", `line 7: proxy.advertise: "maybe" is none of always, when-ready`},
+		{"traffic within no time", proxy + "  readiness: {traffic_within: 10ms}\n", "line 7: proxy.readiness.traffic_within: 10ms is neither 0s nor between 1s and 168h0m0s"},
+		{"more than all lost", proxy + "  readiness: {loss_max: 101}\n", "line 7: proxy.readiness.loss_max: 101 is not between 0 and 100"},
+		{"no window", proxy + "  readiness: {window: 0s}\n", "line 7: proxy.readiness.window: 0s is not between 1s and 1h0m0s"},
+		{"long hold-down", proxy + "  readiness: {withdraw_after: 2h}\n", "line 7: proxy.readiness.withdraw_after: 2h0m0s is not between"},
+		{"negative hold-down", proxy + "  readiness: {announce_after: -1s}\n", "line 7: proxy.readiness.announce_after: -1s is not between"},
+		{"short half-life", proxy + "  readiness: {damping: {half_life: 1ms}}\n", "line 7: proxy.readiness.damping.half_life: 1ms is neither 0s nor"},
+		{"suppress below one withdrawal", proxy + "  readiness: {damping: {suppress: 999}}\n", "line 7: proxy.readiness.damping.suppress: 999 is not between 1000 and 20000"},
+		{"reuse above suppress", proxy + "  readiness: {damping: {suppress: 1500, reuse: 1500}}\n", "line 7: proxy.readiness.damping.reuse: 1500 is not less than suppress, 1500"},
 		{"open domain", "proxy:\n  ipv4: 192.0.2.1\n  taps: [eth0]\n  senders: [{prefix: 198.51.100.0/24}]\n", "line 2: proxy.accept_from: required"},
 		{"multicast router ID", "bgp:\n  as: 1\n  router_id: 224.0.0.1\n", "line 3: bgp.router_id: required: an IPv4 unicast address"},
 		{"RoCEv2's own port", cn + "  port: 4791\n", "line 4: congestion_node.port: 4791 is RoCEv2's own port"},

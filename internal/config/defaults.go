@@ -62,6 +62,8 @@ func (b *BGP) fillDefaults(given func(string) bool) {
 func (p *Proxy) fillDefaults(given func(string) bool, mode string) {
 	setDefault(given, "proxy.port", &p.Port, DefaultPort)
 	setDefault(given, "proxy.tap_ring", &p.TapRing, 16)
+	setDefault(given, "proxy.advertise", &p.Advertise, AdvertiseAlways)
+	p.Readiness.fillDefaults(given)
 	setDefault(given, "proxy.pace.window", &p.Pace.Window, Duration{DefaultPaceWindow})
 	setDefault(given, "proxy.pace.per_qp", &p.Pace.PerQP, DefaultPacePerFlow)
 	setDefault(given, "proxy.pace.total", &p.Pace.Total, DefaultPaceTotal)
@@ -86,6 +88,18 @@ func (p *Proxy) fillDefaults(given func(string) bool, mode string) {
 	for i := range p.SenderSources {
 		setDefault(given, index("proxy.sender_sources", i)+".mode", &p.SenderSources[i].Mode, mode)
 	}
+}
+
+func (r *Readiness) fillDefaults(given func(string) bool) {
+	const at = "proxy.readiness."
+	setDefault(given, at+"traffic_within", &r.TrafficWithin, Duration{DefaultTrafficWithin})
+	setDefault(given, at+"loss_max", &r.LossMax, DefaultLossMax)
+	setDefault(given, at+"window", &r.Window, Duration{DefaultLossWindow})
+	setDefault(given, at+"withdraw_after", &r.WithdrawAfter, Duration{DefaultWithdrawAfter})
+	setDefault(given, at+"announce_after", &r.AnnounceAfter, Duration{DefaultAnnounceAfter})
+	setDefault(given, at+"damping.half_life", &r.Damping.HalfLife, Duration{DefaultHalfLife})
+	setDefault(given, at+"damping.suppress", &r.Damping.Suppress, DefaultSuppress)
+	setDefault(given, at+"damping.reuse", &r.Damping.Reuse, DefaultReuse)
 }
 
 // AddressFor returns the proxy's address of the prefix's family, else the other one.

@@ -30,6 +30,8 @@ func neighborMessage(n *bgp.NeighborStatus) *pncv1.Neighbor {
 		NhcReceived: uint64(n.NHCReceived), PncBelieved: uint64(n.PNCBelieved), NhcDisregarded: map[string]uint64{},
 		Md5: n.MD5, TtlMin: uint32(n.TTLMin), Passive: n.Passive, Description: n.Description,
 		HoldTime: uint32(n.HoldTime.Seconds()), Refused: n.Refused, Shutdown: n.Shutdown,
+		Stale: uint64(n.Stale), StaleUntil: stamp(n.StaleUntil),
+		RestartTime: uint32(n.RestartTime.Seconds()), LongLivedTime: uint32(n.LongLivedTime.Seconds()),
 	}
 	if n.RouterID.IsValid() {
 		out.RouterId = n.RouterID.String()

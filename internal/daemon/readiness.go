@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	pncv1 "pncd/api/pnc/v1"
+	"pncd/internal/config"
 )
 
 // followReadiness withdraws the capability while the proxy can't translate and announces it again
@@ -18,7 +19,7 @@ func (d *Daemon) followReadiness() {
 		return
 	}
 	failed := ""
-	if p := d.config.Load().Proxy; p != nil && p.FollowReadiness {
+	if p := d.config.Load().Proxy; p != nil && p.Advertise == config.AdvertiseWhenReady {
 		failed = d.failedOfProxy()
 	}
 	on := failed == ""

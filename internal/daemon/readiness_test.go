@@ -31,9 +31,9 @@ func TestCapabilityFollowsReadinessOnRequestOnly(t *testing.T) {
 		name, edit, part string
 		withdrawn        bool
 	}{
-		{"on request", "taps: [lo]\n  follow_readiness: true", "tap:fake", true},
+		{"on request", "taps: [lo]\n  advertise: when-ready", "tap:fake", true},
 		{"not by default", "taps: [lo]", "tap:fake", false},
-		{"a detector is not the proxy's", "taps: [lo]\n  follow_readiness: true", "detector:fake", false},
+		{"a detector is not the proxy's", "taps: [lo]\n  advertise: when-ready", "detector:fake", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			r := start(t, template)

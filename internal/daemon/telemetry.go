@@ -75,7 +75,7 @@ func (d *Daemon) exportedNeighbors() []telemetry.Neighbor {
 		x := telemetry.Neighbor{
 			Address: n.Address.String(), PeerAS: n.PeerAS, State: n.State.String(), Since: n.Since, Flaps: n.Flaps,
 			Received: n.Received, Advertised: n.Advertised, NHCReceived: uint64(n.NHCReceived), PNCBelieved: uint64(n.PNCBelieved),
-			Disregarded: map[string]uint64{}, SessionError: n.LastError != "",
+			Stale: uint64(n.Stale), Disregarded: map[string]uint64{}, SessionError: n.LastError != "",
 		}
 		for reason, count := range n.Disregarded {
 			x.Disregarded[reason.String()] = count
