@@ -28,8 +28,8 @@ func fuzzed(t testing.TB, how uint8) *Session {
 // FuzzFromPeer: no UPDATE makes it panic; what it passes, it passes again as it is; what it passes instead
 // of an UPDATE that was refused, too.
 func FuzzFromPeer(f *testing.F) {
-	for _, c := range updateCases {
-		for how := range uint8(32) {
+	for _, c := range slices.Concat(updateCases, mpCases, asCases) {
+		for _, how := range []uint8{0, 1, 2, 4, 8, 16} {
 			f.Add(how, uint8(typeUpdate), c.msg()[HeaderLen:])
 		}
 	}
@@ -67,6 +67,9 @@ func FuzzFromPeer(f *testing.F) {
 				t.Fatalf("OPEN passed as %x becomes %+v", pass, w)
 			}
 			return
+		}
+		if slices.ContainsFunc(s.update.edits, func(e edit) bool { return e.op == widen }) {
+			return // GoBGP is to read the path with four octets, the neighbour sends two
 		}
 		unsure := v.Unsure
 		passed := split(t, s, slices.Clone(v.Pass))

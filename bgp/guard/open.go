@@ -83,8 +83,6 @@ func readOpen(b []byte) (*open, *Fault) {
 		if typ != paramCapabilities {
 			return bad(openParameter, nil, "optional parameter %d", typ)
 		}
-		// GoBGP takes parameters of 254 octets and more for malformed.
-		o.mend = o.mend || n >= maxParam
 		if f := o.readCapabilities(rest[:n]); f != nil {
 			return nil, f
 		}

@@ -5,11 +5,12 @@ import (
 	"slices"
 )
 
-// maxParam is the length from which GoBGP takes an optional parameter for malformed.
-const maxParam = 254
+// maxCapabilities is how many octets of capabilities there can be in an OPEN without RFC 9072, when they are
+// in one parameter.
+const maxCapabilities = 253
 
-// rewrite writes an OPEN for GoBGP, which knows neither extended optional parameters (RFC 9072) nor long
-// ones: all capabilities in one parameter. What GoBGP makes nothing of is left out when there is no room.
+// rewrite writes an OPEN for GoBGP, which doesn't know extended optional parameters (RFC 9072): all
+// capabilities in one parameter. What GoBGP makes nothing of is left out when there is no room.
 func (o *open) rewrite(msg []byte) ([]byte, *Fault) {
 	caps := o.capabilities
 	for _, less := range []func(c []byte) bool{
@@ -19,13 +20,13 @@ func (o *open) rewrite(msg []byte) ([]byte, *Fault) {
 			return c[0] == capMultiprotocol && familyOf(c[2], c[3], c[5]) == unknownFamily
 		},
 	} {
-		if size(caps) < maxParam {
+		if size(caps) <= maxCapabilities {
 			break
 		}
 		caps = slices.DeleteFunc(slices.Clone(caps), less)
 	}
 	n := size(caps)
-	if n >= maxParam {
+	if n > maxCapabilities {
 		return nil, &Fault{Code: codeOpen, Subcode: openUnspecific, Reason: "OPEN: more capabilities than GoBGP takes"}
 	}
 	out := slices.Clone(msg[:HeaderLen+openFixed])

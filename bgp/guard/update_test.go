@@ -53,7 +53,7 @@ func finding(k Kind, a Action, typ uint8) []Finding {
 }
 
 func TestUpdate(t *testing.T) {
-	for _, c := range updateCases {
+	for _, c := range slices.Concat(updateCases, mpCases, asCases) {
 		t.Run(c.name, func(t *testing.T) {
 			caps := c.caps
 			if caps == "" {
