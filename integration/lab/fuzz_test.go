@@ -11,6 +11,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(small)
 	f.Add("name: x\ntopology: {defaults: &d {kind: linux, image: frr}, nodes: {a: *d, b: {<<: *d, cmd: 'x \"y\"'}}}")
 	f.Add("name: x\ntopology:\n  nodes:\n    a: {kind: bridge}\n    b: {kind: linux, image: pncd, network-mode: 'container:a'}\n")
+	f.Add("name: x\ntopology: {nodes: {a: &n {kind: linux, <<: *n}}}")
 	f.Fuzz(func(t *testing.T, text string) {
 		topo, err := Parse("/dir/t.yml", []byte(text))
 		if err != nil {

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -47,6 +46,9 @@ type Lab struct {
 	log   logrus.FieldLogger
 	forks *forker
 	state *stateFile
+
+	downOnce sync.Once
+	downErr  error
 
 	mu        sync.Mutex
 	nodes     map[string]*node
@@ -126,6 +128,11 @@ func (l *Lab) build(ctx context.Context) error {
 	}
 	for _, line := range l.Topology.Ignored {
 		l.log.Debug(line)
+	}
+	for _, name := range namespaceNames(l.Name, l.Topology) { // first, for those that share one
+		if err := newNamespace(name); err != nil {
+			return err
+		}
 	}
 	for _, def := range l.Topology.Nodes {
 		if err := ctx.Err(); err != nil {
@@ -250,13 +257,16 @@ func (l *Lab) deadProgram() error {
 	return nil
 }
 
-// Down takes the lab down. It may be called at any time, again, and after a failed Up.
+// Down takes the lab down. It may be called at any time, again, and after a failed Up; each call returns when
+// it is down, with the same result.
 func (l *Lab) Down() error {
+	l.downOnce.Do(func() { l.downErr = l.takeDown() })
+	return l.downErr
+}
+
+func (l *Lab) takeDown() error {
+	l.forks.refuse()
 	l.mu.Lock()
-	if l.down {
-		l.mu.Unlock()
-		return nil
-	}
 	l.down = true
 	procs, listeners := l.procs, l.listeners
 	nodes := make([]*node, 0, len(l.nodes))
@@ -275,9 +285,7 @@ func (l *Lab) Down() error {
 			errs = append(errs, n.holder.end())
 		}
 	}
-	if l.forks != nil {
-		l.forks.close()
-	}
+	l.forks.close()
 	errs = append(errs, deleteNamespaces(namespaceNames(l.Name, l.Topology)))
 	errs = append(errs, os.RemoveAll(runRoot(l.opt.StateDir, l.Name)))
 	for _, dir := range l.state.temporary() {
@@ -300,6 +308,4 @@ func namespaceNames(lab string, topo *Topology) []string {
 	return names
 }
 
-func namespaceName(lab, node string) string {
-	return "pncd-" + strings.ReplaceAll(lab+"-"+node, "/", "_")
-}
+func namespaceName(lab, node string) string { return "pncd-" + lab + "-" + node }

@@ -2,17 +2,21 @@ package lab
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	"go.uber.org/goleak"
 )
 
@@ -31,6 +35,7 @@ topology:
   kinds:
     linux: {env: {COLOUR: red}}
   nodes:
+    b-side: {kind: linux, network-mode: "container:b"}
     a:
       kind: linux
       env: {SIZE: 7}
@@ -41,7 +46,6 @@ topology:
       kind: linux
       sysctls: {net.ipv4.ip_default_ttl: "77"}
       exec: ["ip addr add 10.1.0.2/24 dev eth1"]
-    b-side: {kind: linux, network-mode: "container:b"}
     sw: {kind: bridge}
   links:
     - {endpoints: ["a:eth1", "sw:p1"], mtu: 4200}
@@ -266,6 +270,94 @@ func TestStopKillsWhatIgnoresItAndDownWhatWasForkedAway(t *testing.T) {
 	}
 	if _, err := l.Start(ctx, "nosuch", Proc{Argv: []string{"true"}}); err == nil {
 		t.Error("a process started in a node that does not exist")
+	}
+}
+
+func TestStartsBesideDownEndWithIt(t *testing.T) {
+	needRoot(t)
+	l := up(t, writeTopology(t, small), options(t))
+	started := make(chan struct{}, 1)
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for {
+				if _, err := l.Exec(testContext(t), "a", "true"); err != nil {
+					if _, err := l.Start(testContext(t), "a", Proc{Argv: []string{"sleep", "600"}}); !errors.Is(err, errDown) {
+						t.Errorf("start in a lab that is down: %v", err)
+					}
+					return
+				}
+				select {
+				case started <- struct{}{}:
+				default:
+				}
+			}
+		})
+	}
+	<-started
+	var downs sync.WaitGroup
+	for range 2 {
+		downs.Go(func() {
+			if err := l.Down(); err != nil {
+				t.Error(err)
+			}
+			assertGone(t, l.Name, l.opt.StateDir)
+		})
+	}
+	downs.Wait()
+	group.Wait()
+}
+
+func TestNamespaceOfAnotherIsNeitherTakenNorDeleted(t *testing.T) {
+	needRoot(t)
+	opt := options(t)
+	topo := writeTopology(t, small)
+	name := namespaceName(fmt.Sprintf("t-small-%d", os.Getpid()), "a")
+	if err := newNamespace(name); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Up(testContext(t), topo, opt)
+	if err == nil {
+		t.Error(l.Down(), "the lab took a namespace that was there")
+	} else if !strings.Contains(err.Error(), name) {
+		t.Errorf("error %v does not name the namespace", err)
+	}
+	if _, err := os.Stat(filepath.Join(namespaceDir, name)); err != nil {
+		t.Errorf("the namespace of another was deleted: %v", err)
+	}
+	if err := deleteNamespaces([]string{name}); err != nil {
+		t.Fatal(err)
+	}
+	assertGone(t, fmt.Sprintf("t-small-%d", os.Getpid()), opt.StateDir)
+}
+
+func TestRecoverRemovesStatesThatWereNotFinished(t *testing.T) {
+	dir := t.TempDir()
+	live := Ident{PID: os.Getpid()}
+	var err error
+	if live.Start, err = startTime(live.PID); err != nil {
+		t.Fatal(err)
+	}
+	for name, s := range map[string]State{
+		"live.json": {Lab: "live", Owner: live}, "live.json.tmp": {},
+		"dead.json": {Lab: "dead", Owner: Ident{PID: live.PID, Start: 1}}, "dead.json.tmp": {}, "unborn.json.tmp": {},
+	} {
+		b, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	if err := Recover(dir, log); err != nil {
+		t.Fatal(err)
+	}
+	left, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(left) != 2 || filepath.Base(left[0]) != "live.json" || filepath.Base(left[1]) != "live.json.tmp" {
+		t.Errorf("left: %v, %v; want what the live lab is writing", left, err)
 	}
 }
 

@@ -66,27 +66,25 @@ while [ $# -ge 3 ]; do
   mount --bind "$src" "$dst"
   if [ "$opt" = ro ]; then mount -o remount,bind,ro "$dst"; fi
 done
-ns=$(readlink /proc/$$/ns/mnt)
-test -n "$ns" && test "$ns" != "$(readlink /proc/$PPID/ns/mnt)"
+ns=/proc/$$/ns/mnt
+test -e "$ns"
+test ! "$ns" -ef /proc/$PPID/ns/mnt
 echo ready
 set +e
 cat >/dev/null
-for round in 1 2 3; do
+for round in 1 2 3; do # with what the shell itself has: the machine may be busy, and full of processes
   for p in /proc/[0-9]*; do
     pid=${p#/proc/}
-    theirs=$(readlink "$p/ns/mnt" 2>/dev/null)
-    if [ -n "$theirs" ] && [ "$theirs" = "$ns" ] && [ "$pid" != $$ ]; then kill -9 "$pid" 2>/dev/null; fi
+    if [ "$p/ns/mnt" -ef "$ns" ] && [ "$pid" != $$ ]; then kill -9 "$pid" 2>/dev/null; fi
   done
 done
 `
 
-// addNode makes the namespaces of one node; for a bridge, the bridge in it.
+// addNode makes what a node has beside its network namespace; for a bridge, the bridge in it.
 func (l *Lab) addNode(def *Node) error {
 	n := &node{def: def, netns: namespaceName(l.Name, def.Name)}
 	if def.NetworkMode != "" {
 		n.netns = namespaceName(l.Name, def.NetworkMode)
-	} else if err := newNamespace(n.netns); err != nil {
-		return err
 	}
 	l.mu.Lock()
 	l.nodes[def.Name] = n
@@ -116,7 +114,7 @@ func (l *Lab) addNode(def *Node) error {
 func (l *Lab) startHolder(n *node) (*holder, error) {
 	script := strings.ReplaceAll(holderScript, "PRIVATE", strings.Join(privateDirs, " "))
 	args := []string{
-		"--net=/run/netns/" + n.netns, "--",
+		"--net=" + filepath.Join(namespaceDir, n.netns), "--",
 		"unshare", "--mount", "--uts", "--propagation", "private", "--",
 		"sh", "-c", script, "sh", filepath.Join(l.dir, n.def.Name), l.RunDir(n.def.Name), n.def.Name,
 	}
@@ -141,7 +139,7 @@ func (l *Lab) startHolder(n *node) (*holder, error) {
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	cmd.WaitDelay = time.Second
-	if err := l.forks.start(cmd); err != nil {
+	if err := l.forks.start(cmd, nil); err != nil {
 		return nil, fmt.Errorf("start the node's namespaces: %w", err)
 	}
 	line, rerr := bufio.NewReader(stdout).ReadString('\n')
@@ -238,11 +236,14 @@ func newNamespace(name string) error {
 	return nil
 }
 
+// namespaceDir is where named network namespaces are (ip-netns(8)).
+const namespaceDir = "/run/netns"
+
 // deleteNamespaces removes named network namespaces; one that does not exist is no error.
 func deleteNamespaces(names []string) error {
 	var errs []error
 	for _, name := range names {
-		if _, err := os.Lstat(filepath.Join("/run/netns", name)); errors.Is(err, os.ErrNotExist) {
+		if _, err := os.Lstat(filepath.Join(namespaceDir, name)); errors.Is(err, os.ErrNotExist) {
 			continue
 		}
 		if err := netns.DeleteNamed(name); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -251,7 +252,7 @@ func deleteNamespaces(names []string) error {
 				errs = append(errs, fmt.Errorf("delete network namespace %s: %w", name, err))
 				continue
 			}
-			if err := os.Remove(filepath.Join("/run/netns", name)); err != nil {
+			if err := os.Remove(filepath.Join(namespaceDir, name)); err != nil {
 				errs = append(errs, fmt.Errorf("delete network namespace %s: %w", name, err))
 			}
 		}

@@ -17,6 +17,8 @@ func TestTopologyErrorsNameLineAndRule(t *testing.T) {
 		{"unknown top key", "name: x\nfoo: 1\ntopology: {nodes: {}}", `t.yml:2: the file: unknown key "foo"`},
 		{"unknown node key", "name: x\ntopology:\n  nodes:\n    a:\n      kind: linux\n      imgae: debian\n", `t.yml:6: topology.nodes.a: unknown key "imgae"`},
 		{"key given twice", "name: x\ntopology:\n  nodes:\n    a: {kind: linux, image: debian}\n    a: {kind: bridge}\n", `t.yml:5: topology.nodes: key "a" is given on line 4 already`},
+		{"mapping that merges itself", "name: x\ntopology: {nodes: {a: &n {kind: linux, <<: *n}}}\n", `t.yml:2: topology.nodes.a: merge keys (<<) nest more than 16 deep`},
+		{"merge key given twice", "name: x\ntopology:\n  nodes:\n    a: &n {kind: linux, image: debian}\n    b: {<<: *n, <<: *n}\n", `key "<<" is given on line 5 already`},
 		{"kind not realisable", "name: x\ntopology:\n  nodes:\n    a: {kind: ceos, image: ceos}\n", `t.yml:4: topology.nodes.a.kind: "ceos" can't be realised here`},
 		{"image unknown", "name: x\ntopology:\n  nodes:\n    a: {kind: linux, image: nosuch:1}\n", `t.yml:4: topology.nodes.a: image "nosuch:1": no program of this machine stands for it; known: alpine, bird`},
 		{"image missing", "name: x\ntopology:\n  nodes:\n    a: {kind: linux}\n", `image is missing`},

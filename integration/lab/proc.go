@@ -70,7 +70,7 @@ const stopPatience = 5 * time.Second
 // the process ended: nil for exit status 0.
 func (p *Process) Stop() error {
 	p.terminate()
-	return p.reap()
+	return p.reap(time.Now().Add(stopPatience))
 }
 
 func (p *Process) terminate() {
@@ -82,9 +82,9 @@ func (p *Process) terminate() {
 	}
 }
 
-// reap waits, kills the process group after stopPatience, and waits for that.
-func (p *Process) reap() error {
-	t := time.NewTimer(stopPatience)
+// reap waits, kills the process group at the deadline, and waits for that.
+func (p *Process) reap(deadline time.Time) error {
+	t := time.NewTimer(time.Until(deadline))
 	defer t.Stop()
 	select {
 	case <-p.done:
@@ -107,8 +107,9 @@ func stopAll(procs []*Process) {
 	for i := len(procs) - 1; i >= 0; i-- {
 		procs[i].terminate()
 	}
+	deadline := time.Now().Add(stopPatience) // for all of them, however many don't listen
 	for _, p := range procs {
-		_ = p.reap() // how a process that we stop ends is no error of the lab's
+		_ = p.reap(deadline) // how a process that we stop ends is no error of the lab's
 	}
 }
 
@@ -138,7 +139,7 @@ func (l *Lab) node(name string) (*node, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.down {
-		return nil, errors.New("the lab is down")
+		return nil, errDown
 	}
 	n := l.nodes[name]
 	if n == nil || n.holder == nil {
@@ -161,7 +162,7 @@ func (l *Lab) Exec(ctx context.Context, nodeName string, argv ...string) ([]byte
 	cmd := l.command(n, argv, nil)
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.WaitDelay = time.Second
-	if err := l.forks.start(cmd); err != nil {
+	if err := l.forks.start(cmd, nil); err != nil {
 		return nil, fmt.Errorf("node %s: %s: %w", nodeName, argv[0], err)
 	}
 	ended := make(chan struct{})
@@ -218,7 +219,10 @@ func (l *Lab) Start(ctx context.Context, nodeName string, pr Proc) (*Process, er
 	}
 	// A child that keeps the output open must not hold Wait up.
 	p.cmd.WaitDelay = time.Second
-	err = l.forks.start(p.cmd)
+	err = l.forks.start(p.cmd, func() {
+		p.err = p.cmd.Wait()
+		close(p.done)
+	})
 	_ = logFile.Close()
 	if err != nil {
 		return nil, fmt.Errorf("node %s: start %s: %w", nodeName, pr.Argv[0], err)
@@ -227,10 +231,6 @@ func (l *Lab) Start(ctx context.Context, nodeName string, pr Proc) (*Process, er
 	l.mu.Lock()
 	l.procs = append(l.procs, p)
 	l.mu.Unlock()
-	l.forks.owned.Go(func() {
-		p.err = p.cmd.Wait()
-		close(p.done)
-	})
 	if err := l.state.addProcess(p.Pid(), p.start); err != nil {
 		_ = p.Stop()
 		return nil, err
@@ -252,7 +252,9 @@ type forker struct {
 	work  chan func()
 	owned sync.WaitGroup // goroutines that wait for processes
 	ended chan struct{}
-	once  sync.Once
+
+	mu     sync.Mutex // held while a process is started
+	closed bool
 }
 
 func newForker() *forker {
@@ -268,17 +270,34 @@ func newForker() *forker {
 	return f
 }
 
-func (f *forker) start(cmd *exec.Cmd) error {
+var errDown = errors.New("the lab is down")
+
+// start starts a process; wait, if any, runs in a goroutine that close waits for.
+func (f *forker) start(cmd *exec.Cmd, wait func()) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return errDown
+	}
 	done := make(chan error, 1)
 	f.work <- func() { done <- cmd.Start() }
-	return <-done
+	err := <-done
+	if err == nil && wait != nil {
+		f.owned.Go(wait)
+	}
+	return err
 }
 
-// close waits for all processes' ends, then ends the thread.
+// refuse makes every start from now on fail.
+func (f *forker) refuse() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = true
+}
+
+// close waits for all processes' ends, then ends the thread. It is called once, after refuse.
 func (f *forker) close() {
-	f.once.Do(func() {
-		f.owned.Wait()
-		close(f.work)
-		<-f.ended
-	})
+	f.owned.Wait()
+	close(f.work)
+	<-f.ended
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -90,6 +91,12 @@ func claim(dir, lab, file string, namespaces []string) (*stateFile, error) {
 	if s, err := readState(path); err == nil && s.Owner.Alive() {
 		return nil, fmt.Errorf("lab %s is up already (pid %d): take it down with `pnclab lab down %s`", lab, s.Owner.PID, lab)
 	}
+	// Taking a lab down deletes its namespaces by name: they must be its own.
+	for _, name := range namespaces {
+		if _, err := os.Lstat(filepath.Join(namespaceDir, name)); err == nil {
+			return nil, fmt.Errorf("lab %s needs the network namespace %s, which is there already: of another lab (`pnclab lab list`), or to be deleted with `ip netns del %s`", lab, name, name)
+		}
+	}
 	start, err := startTime(os.Getpid())
 	if err != nil {
 		return nil, err
@@ -100,13 +107,16 @@ func claim(dir, lab, file string, namespaces []string) (*stateFile, error) {
 	return f, f.write()
 }
 
+// unfinished ends the name of a state file that is being written.
+const unfinished = ".tmp"
+
 // write replaces the file as a whole.
 func (f *stateFile) write() error {
 	b, err := json.MarshalIndent(f.s, "", "  ")
 	if err != nil {
 		return err
 	}
-	tmp := f.path + ".tmp"
+	tmp := f.path + unfinished
 	if err := os.WriteFile(tmp, b, 0o600); err != nil {
 		return fmt.Errorf("write lab state: %w", err)
 	}
@@ -150,12 +160,7 @@ func (f *stateFile) temporary() []string {
 	return f.s.Temporary
 }
 
-func (f *stateFile) remove() error {
-	if err := os.Remove(f.path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("remove lab state: %w", err)
-	}
-	return nil
-}
+func (f *stateFile) remove() error { return removeFile(f.path) }
 
 func readState(path string) (State, error) {
 	var s State
@@ -202,7 +207,7 @@ func Recover(dir string, log logrus.FieldLogger) error {
 	if err != nil {
 		return err
 	}
-	var errs []error
+	errs := []error{removeUnfinished(dir)}
 	for _, s := range states {
 		if s.Owner.Alive() {
 			continue
@@ -211,6 +216,30 @@ func Recover(dir string, log logrus.FieldLogger) error {
 		errs = append(errs, recoverOne(dir, s))
 	}
 	return errors.Join(errs...)
+}
+
+// removeUnfinished removes the states that a kill left half-written before the lab had any. Those of a lab that
+// has one go with it.
+func removeUnfinished(dir string) error {
+	paths, err := filepath.Glob(filepath.Join(dir, "*.json"+unfinished))
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, p := range paths {
+		if _, err := os.Lstat(strings.TrimSuffix(p, unfinished)); errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, removeFile(p)) // no claim is under way: we have the lock
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// removeFile removes a file; one that is not there is no error.
+func removeFile(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("remove lab state: %w", err)
+	}
+	return nil
 }
 
 func recoverOne(dir string, s State) error {
@@ -235,10 +264,8 @@ func recoverOne(dir string, s State) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	if err := os.Remove(filepath.Join(dir, s.Lab+".json")); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	return nil
+	path := filepath.Join(dir, s.Lab+".json")
+	return errors.Join(removeFile(path+unfinished), removeFile(path))
 }
 
 // inNamespaces tells whether the process's network namespace is one of the named ones.
@@ -248,7 +275,7 @@ func inNamespaces(pid int, names []string) bool {
 		return false
 	}
 	for _, name := range names {
-		if err := syscall.Stat(filepath.Join("/run/netns", name), &ns); err == nil && ns.Ino == ps.Ino && ns.Dev == ps.Dev {
+		if err := syscall.Stat(filepath.Join(namespaceDir, name), &ns); err == nil && ns.Ino == ps.Ino && ns.Dev == ps.Dev {
 			return true
 		}
 	}

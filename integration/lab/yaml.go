@@ -6,8 +6,19 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+// mergeDepth bounds merge keys within merged mappings: a mapping may merge itself by its own anchor.
+const mergeDepth = 16
+
 // mapping calls fn for each key of n, merge keys (<<) included; a key given twice is an error.
 func (p *parser) mapping(n *yaml.Node, path string, fn func(key string, k, v *yaml.Node) error) error {
+	return p.merged(n, path, 0, fn)
+}
+
+// merged is mapping for what stands depth merge keys deep.
+func (p *parser) merged(n *yaml.Node, path string, depth int, fn func(key string, k, v *yaml.Node) error) error {
+	if depth > mergeDepth {
+		return p.errorf(n.Line, "%s: merge keys (<<) nest more than %d deep, or a mapping merges itself", or(path, "the file"), mergeDepth)
+	}
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
@@ -16,12 +27,11 @@ func (p *parser) mapping(n *yaml.Node, path string, fn func(key string, k, v *ya
 	}
 	own := map[string]int{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		if k := n.Content[i]; k.Tag != "!!merge" {
-			if line, ok := own[k.Value]; ok {
-				return p.errorf(k.Line, "%s: key %q is given on line %d already", or(path, "the file"), k.Value, line)
-			}
-			own[k.Value] = k.Line
+		k := n.Content[i]
+		if line, ok := own[k.Value]; ok {
+			return p.errorf(k.Line, "%s: key %q is given on line %d already", or(path, "the file"), k.Value, line)
 		}
+		own[k.Value] = k.Line
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k, v := n.Content[i], n.Content[i+1]
@@ -29,7 +39,7 @@ func (p *parser) mapping(n *yaml.Node, path string, fn func(key string, k, v *ya
 			v = v.Alias
 		}
 		if k.Tag == "!!merge" {
-			err := p.mapping(v, path, func(key string, k, v *yaml.Node) error {
+			err := p.merged(v, path, depth+1, func(key string, k, v *yaml.Node) error {
 				if _, ok := own[key]; ok {
 					return nil // the mapping's own key wins
 				}
