@@ -1,0 +1,139 @@
+package flooding
+
+import (
+	"math"
+	"time"
+
+	"pncd/igp/isis/packet"
+)
+
+// own is an LSP that this system says of itself.
+type own struct {
+	id       packet.LSPID
+	flags    uint8
+	tlvs     packet.TLVs
+	wanted   bool // false: it is purged, and its sequence number remembered
+	sequence uint32
+	made     time.Time // when the last version was made
+	due      time.Time // when the next one is made; zero: never
+	waiting  bool      // until due, for the end of the sequence space to be forgotten
+}
+
+// Originate says what one of this system's LSPs holds from now on. Its next version is made in a Tick, not
+// sooner than the generation interval after the last. The TLVs must not be changed afterwards.
+func (m *Machine) Originate(now time.Time, id packet.LSPID, flags uint8, tlvs packet.TLVs) {
+	o := m.own[id]
+	if o == nil {
+		o = &own{id: id}
+		m.own[id] = o
+	}
+	o.flags, o.tlvs, o.wanted = flags, tlvs, true
+	m.schedule(now, o)
+}
+
+// Withdraw purges one of this system's LSPs; one that doesn't exist is left alone.
+func (m *Machine) Withdraw(now time.Time, id packet.LSPID) error {
+	o := m.own[id]
+	if o == nil || !o.wanted {
+		return nil
+	}
+	o.wanted, o.tlvs = false, nil
+	if !o.waiting {
+		o.due = time.Time{}
+	}
+	return m.purgeOwn(now, id)
+}
+
+// WithdrawAll purges all of this system's LSPs: the end of a clean stop.
+func (m *Machine) WithdrawAll(now time.Time) (err error) {
+	for id := range m.own {
+		if e := m.Withdraw(now, id); e != nil {
+			err = e
+		}
+	}
+	return err
+}
+
+// schedule plans the next version: at once, or when the generation interval since the last one has passed.
+func (m *Machine) schedule(now time.Time, o *own) {
+	if o.waiting {
+		return
+	}
+	at := now
+	if soonest := o.made.Add(m.cfg.GenerationInterval); !o.made.IsZero() && soonest.After(now) {
+		at = soonest
+	}
+	if o.due.IsZero() || at.Before(o.due) {
+		o.due = at
+	}
+}
+
+// generate makes the versions that are due.
+func (m *Machine) generate(now time.Time) {
+	for _, o := range m.own {
+		if o.due.IsZero() || o.due.After(now) {
+			continue
+		}
+		o.waiting = false
+		if !o.wanted {
+			o.due = time.Time{}
+			continue
+		}
+		m.makeVersion(now, o)
+	}
+}
+
+// makeVersion makes and floods the next version of an own LSP.
+func (m *Machine) makeVersion(now time.Time, o *own) {
+	if have := m.db.Get(o.id); have != nil {
+		o.sequence = max(o.sequence, have.Sequence) // of this system's life before
+	}
+	o.made = now
+	if o.sequence == math.MaxUint32 {
+		m.wrap(now, o)
+		return
+	}
+	o.sequence++
+	p := packet.LSP{
+		Header: packet.Header{Type: m.lspType()}, ID: o.id, Sequence: o.sequence, Flags: o.flags, TLVs: o.tlvs,
+		Lifetime: uint16(m.cfg.LSPLifetime / time.Second),
+	}
+	raw, err := p.Append(nil)
+	if err == nil {
+		raw, err = m.sign(raw)
+	}
+	if err == nil {
+		p.Checksum = packet.SetChecksum(raw)
+		_, err = m.db.Put(now, p, raw, true)
+	}
+	if err != nil {
+		m.counters.NotMade++
+		o.due = now.Add(m.cfg.GenerationInterval)
+		return
+	}
+	o.due = now.Add(m.cfg.Refresh - time.Duration(float64(m.cfg.Refresh)/4*m.cfg.Jitter()))
+	m.changed = append(m.changed, o.id)
+	m.floodAll(now, o.id)
+}
+
+// wrap ends the sequence space: the last version is purged, and the next one begins at 1 when nobody has it
+// any more (ISO 10589 clause 7.3.16.1).
+func (m *Machine) wrap(now time.Time, o *own) {
+	_ = m.purge(now, o.id, o.sequence, o.flags) // what can't be purged runs out within the wait
+	o.sequence = 0
+	m.await(now, o)
+}
+
+// await lets an own LSP rest until every instance of it has run out everywhere.
+func (m *Machine) await(now time.Time, o *own) {
+	o.waiting, o.due = true, now.Add(m.cfg.LSPLifetime+m.cfg.ZeroAge)
+}
+
+// purgeOwn floods a purge of the newest instance that is known.
+func (m *Machine) purgeOwn(now time.Time, id packet.LSPID) error {
+	have := m.db.Get(id)
+	if have == nil || have.Purged {
+		return nil
+	}
+	return m.purge(now, id, have.Sequence, have.Flags)
+}
