@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"fmt"
@@ -123,22 +124,38 @@ func TestLabThatDoesNotComeUpSaysWhyAndLeavesNothing(t *testing.T) {
 	}
 }
 
-// As in `pnclab lab run FILE | head -0`.
+// As in `pnclab lab run FILE | head`, which ends before the lab is up, or reads a line of it.
 func TestClosedPipeTakesTheLabDown(t *testing.T) {
-	l := newLabTest(t, "true")
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = r.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	cmd := l.command(ctx, "lab", "run", l.file)
-	var errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = w, &errs
-	err = cmd.Run()
-	_ = w.Close()
-	if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || ws.Signaled() {
-		t.Errorf("%v: a signal ended it (%s)", err, errs.String())
+	for name, line := range map[string]bool{"before a line": false, "after a line": true} {
+		t.Run(name, func(t *testing.T) {
+			l := newLabTest(t, "true")
+			r, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !line {
+				_ = r.Close()
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			cmd := l.command(ctx, "lab", "run", l.file)
+			var errs bytes.Buffer
+			cmd.Stdout, cmd.Stderr = w, &errs
+			err = cmd.Start()
+			_ = w.Close()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if line {
+				if said, err := bufio.NewReader(r).ReadString('\n'); err != nil || !strings.Contains(said, "is up") {
+					t.Errorf("said %q, %v", said, err)
+				}
+				_ = r.Close()
+			}
+			err = cmd.Wait()
+			if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || ws.Signaled() {
+				t.Errorf("%v: a signal ended it (%s)", err, errs.String())
+			}
+		})
 	}
 }

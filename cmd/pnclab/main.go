@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 
 	"github.com/sirupsen/logrus"
@@ -31,10 +32,13 @@ func run(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	broken := make(chan os.Signal, 1) // never read: see pipe
 	signal.Notify(broken, syscall.SIGPIPE)
 	defer signal.Stop(broken)
+	var readers sync.WaitGroup
+	readers.Go(func() { watchReaders(ctx, cancel, os.Stdout, os.Stderr) })
+	defer readers.Wait()
+	defer cancel()
 	cmd := root()
 	cmd.SetArgs(args)
 	cmd.SetOut(pipe{os.Stdout, cancel})
