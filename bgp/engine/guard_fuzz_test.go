@@ -16,8 +16,8 @@ var (
 	gobgpFamilies = []bgp.RouteFamily{bgp.RF_IPv4_UC, bgp.RF_IPv6_UC, bgp.RF_IPv4_VPN, bgp.RF_IPv6_VPN}
 )
 
-// guarded is an established session and how GoBGP decodes what comes in on it.
-type guarded struct {
+// behindGuard is an established session and how GoBGP decodes what comes in on it.
+type behindGuard struct {
 	guard    *guard.Session
 	families map[bgp.RouteFamily]bgp.BGPAddPathMode
 	options  []*bgp.MarshallingOption
@@ -25,10 +25,10 @@ type guarded struct {
 	wide     bool // AS numbers of four octets
 }
 
-// newGuarded makes a session by the low bits of how: AS numbers of two octets, add-path, IPv6 next hops of
+// newBehindGuard makes a session by the low bits of how: AS numbers of two octets, add-path, IPv6 next hops of
 // IPv4 prefixes, EBGP.
-func newGuarded(t testing.TB, how uint8) guarded {
-	g := guarded{families: map[bgp.RouteFamily]bgp.BGPAddPathMode{}, external: how&8 != 0, wide: how&1 == 0}
+func newBehindGuard(t testing.TB, how uint8) behindGuard {
+	g := behindGuard{families: map[bgp.RouteFamily]bgp.BGPAddPathMode{}, external: how&8 != 0, wide: how&1 == 0}
 	var caps []bgp.ParameterCapabilityInterface
 	var tuples []*bgp.CapAddPathTuple
 	var hops []*bgp.CapExtendedNexthopTuple
@@ -72,7 +72,7 @@ func newGuarded(t testing.TB, how uint8) guarded {
 
 // accepts does what GoBGP's reader does with a message of an established session, without recovering. It
 // fails where GoBGP would end the session.
-func (g guarded) accepts(msg []byte) error {
+func (g behindGuard) accepts(msg []byte) error {
 	h := &bgp.BGPHeader{}
 	if err := h.DecodeFromBytes(msg[:bgp.BGP_HEADER_LENGTH]); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (g guarded) accepts(msg []byte) error {
 
 // sameWidth checks that GoBGP's guess at the length of AS numbers is right, and that AS4_PATH doesn't
 // precede AS_PATH: GoBGP then writes beyond the end of its list of attributes.
-func (g guarded) sameWidth(u *bgp.BGPUpdate) error {
+func (g behindGuard) sameWidth(u *bgp.BGPUpdate) error {
 	as4Path := false
 	aggregator, as4Aggregator := false, false
 	for _, a := range u.PathAttributes {
@@ -137,7 +137,7 @@ func (g guarded) sameWidth(u *bgp.BGPUpdate) error {
 }
 
 // accepted is accepts under recover, as it is done with what the guard is unsure of.
-func (g guarded) accepted(msg []byte) (err error) {
+func (g behindGuard) accepted(msg []byte) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("panic: %v", v)
@@ -168,7 +168,7 @@ func FuzzGuardThenGoBGP(f *testing.F) {
 		if len(body) > guard.MaxLen-guard.HeaderLen {
 			return
 		}
-		g := newGuarded(t, how)
+		g := newBehindGuard(t, how)
 		msg := make([]byte, 16, guard.HeaderLen+len(body))
 		for i := range msg {
 			msg[i] = 0xff
