@@ -97,11 +97,13 @@ const (
 	EventChanged               // the proxy or another field of a route with PNC changed
 	EventWithdrawn             // the route, or the PNC on it, is gone
 	EventDisregarded           // a PNC was seen and not believed
+	EventAnnounced             // this node's own: its PNC for a prefix is announced
+	EventHeldBack              // this node's own: its PNC for a prefix is held back
 
 	eventCount
 )
 
-var eventNames = [eventCount]string{"unknown", "learned", "changed", "withdrawn", "disregarded"}
+var eventNames = [eventCount]string{"unknown", "learned", "changed", "withdrawn", "disregarded", "announced", "held-back"}
 
 // String gives the name used in output, as in learned.
 func (k EventKind) String() string { return enumName(eventNames[:], int(k), "event") }

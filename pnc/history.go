@@ -71,6 +71,18 @@ func (t *Table) Disregard(now time.Time, e Event) {
 	t.emit(e)
 }
 
+// Own records what this node does with its own PNC for a prefix: Kind (EventAnnounced or EventHeldBack),
+// Route and Detail of e. It changes no route.
+func (t *Table) Own(now time.Time, e Event) {
+	if e.Kind != EventAnnounced && e.Kind != EventHeldBack {
+		return
+	}
+	e.At, e.Reason = now, DisregardNone
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.emit(e)
+}
+
 // emit counts and keeps an event and tells the watchers. The caller holds the lock.
 func (t *Table) emit(e Event) {
 	e.Route.proxy, e.Route.group = noProxy, nil
@@ -86,7 +98,8 @@ func (t *Table) emit(e Event) {
 	}
 }
 
-// History gives the events of learned, changed and withdrawn routes that are kept, oldest first.
+// History gives the events of learned, changed and withdrawn routes and of this node's own that are kept,
+// oldest first.
 // Disregarded capabilities are kept apart (Rejected): many of them push nothing out of here.
 func (t *Table) History() []Event {
 	t.mu.Lock()

@@ -82,3 +82,20 @@ func TestWatchEventIsVisibleInTheTable(t *testing.T) {
 		t.Errorf("the table was %d versions behind an event", behind)
 	}
 }
+
+func TestThisNodesOwnAnnouncementsAreHistoryToo(t *testing.T) {
+	tb := New(Config{})
+	a := route(SourceBGP, "10.1.0.0/16", "198.51.100.1")
+	before := tb.Snapshot().Version()
+	tb.Own(t0, Event{Kind: EventHeldBack, Route: a, Reason: DisregardDuplicatePNC, Detail: "tap-down: eth1"})
+	tb.Own(t0.Add(time.Second), Event{Kind: EventAnnounced, Route: a})
+	tb.Own(t0.Add(2*time.Second), Event{Kind: EventLearned, Route: a}) // not for others to say
+	got := tb.History()
+	if len(got) != 2 || got[0].Kind != EventHeldBack || got[0].Detail != "tap-down: eth1" || got[0].Reason != DisregardNone ||
+		got[1].Kind != EventAnnounced || !got[1].At.Equal(t0.Add(time.Second)) || got[1].Route.Prefix != a.Prefix {
+		t.Errorf("%+v", got)
+	}
+	if tb.Snapshot().Version() != before || tb.Counters().Learned != 0 {
+		t.Error("a route changed")
+	}
+}
