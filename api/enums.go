@@ -35,5 +35,7 @@ var (
 		pnc.EventChanged:     pncv1.CapabilityEventKind_CAPABILITY_EVENT_KIND_CHANGED,
 		pnc.EventWithdrawn:   pncv1.CapabilityEventKind_CAPABILITY_EVENT_KIND_WITHDRAWN,
 		pnc.EventDisregarded: pncv1.CapabilityEventKind_CAPABILITY_EVENT_KIND_DISREGARDED,
+		pnc.EventAnnounced:   pncv1.CapabilityEventKind_CAPABILITY_EVENT_KIND_ANNOUNCED,
+		pnc.EventHeldBack:    pncv1.CapabilityEventKind_CAPABILITY_EVENT_KIND_HELD_BACK,
 	}
 )

@@ -36,7 +36,7 @@ const (
 type CapabilityServiceClient interface {
 	// Lists the capability routes, and on request the routes without PNC and the disregarded ones.
 	ListCapabilities(ctx context.Context, in *ListCapabilitiesRequest, opts ...grpc.CallOption) (*ListCapabilitiesResponse, error)
-	// Streams changes of capability routes from now on: learned, changed, withdrawn, disregarded.
+	// Streams changes of capability routes from now on: learned, changed, withdrawn, disregarded, and this node's own as readiness goes.
 	WatchCapabilities(ctx context.Context, in *WatchCapabilitiesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchCapabilitiesResponse], error)
 	// Answers which proxy a notification about a sender would go to, with the route used, or why none.
 	Resolve(ctx context.Context, in *ResolveRequest, opts ...grpc.CallOption) (*ResolveResponse, error)
@@ -121,7 +121,7 @@ func (c *capabilityServiceClient) Withdraw(ctx context.Context, in *WithdrawRequ
 type CapabilityServiceServer interface {
 	// Lists the capability routes, and on request the routes without PNC and the disregarded ones.
 	ListCapabilities(context.Context, *ListCapabilitiesRequest) (*ListCapabilitiesResponse, error)
-	// Streams changes of capability routes from now on: learned, changed, withdrawn, disregarded.
+	// Streams changes of capability routes from now on: learned, changed, withdrawn, disregarded, and this node's own as readiness goes.
 	WatchCapabilities(*WatchCapabilitiesRequest, grpc.ServerStreamingServer[WatchCapabilitiesResponse]) error
 	// Answers which proxy a notification about a sender would go to, with the route used, or why none.
 	Resolve(context.Context, *ResolveRequest) (*ResolveResponse, error)
