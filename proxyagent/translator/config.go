@@ -21,11 +21,9 @@ const (
 
 // Config configures a Translator. Where it says so, zero means the default.
 type Config struct {
-	// AcceptFrom holds the source addresses of the congestion nodes of the domain. When it is empty,
-	// and AcceptRouted is false, nothing is accepted.
+	// AcceptFrom holds the source addresses of the congestion nodes of the domain. When it is empty
+	// nothing is accepted.
 	AcceptFrom []netip.Prefix
-	// AcceptRouted also accepts the congestion nodes that routing tells of (Deps.Nodes).
-	AcceptRouted bool
 	// Interfaces are those that notifications may come in by; empty means all.
 	Interfaces []string
 	// MinTTL is the least TTL or hop limit that a notification may arrive with; zero means any.

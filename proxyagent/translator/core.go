@@ -26,9 +26,8 @@ type qpKey struct {
 
 // core decides. It does no I/O, reads no clock and is not safe for concurrent use.
 type core struct {
-	flows  FlowMap
-	local  LocalAddresses
-	routed NodeSet
+	flows FlowMap
+	local LocalAddresses
 
 	qps   *pace.Keyed[qpKey]
 	total *pace.Bucket
@@ -45,7 +44,7 @@ type decision struct {
 
 func newCore(s *settings, deps *Deps) *core {
 	return &core{
-		flows: deps.FlowMap, local: deps.Local, routed: deps.Nodes,
+		flows: deps.FlowMap, local: deps.Local,
 		qps:   pace.NewKeyed[qpKey](s.limits(), s.MaxQPs),
 		total: pace.NewBucket(s.TotalPerSecond, s.TotalBurst),
 		nodes: newNodes(s.MaxNodes),
@@ -62,7 +61,7 @@ func (c *core) decide(s *settings, dg *Datagram, now time.Time, d *decision) {
 	d.rec.Translation.Node = dg.From.Addr()
 	d.rec.Translation.EventPort = dg.From.Port()
 
-	trusted := s.inDomain(dg.From.Addr(), dg.IfName, c.routed)
+	trusted := s.inDomain(dg.From.Addr(), dg.IfName)
 	near := s.MinTTL == 0 || dg.TTL >= int(s.MinTTL)
 	if trusted && near && !dg.BadSum {
 		// Also of a notification that is refused below: its number is not missing.

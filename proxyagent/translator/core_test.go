@@ -207,7 +207,6 @@ func TestMalformedSaysWhy(t *testing.T) {
 
 func TestDomainIsSourceAndInterface(t *testing.T) {
 	foreign := netip.MustParseAddr("10.0.0.1")
-	known := netip.MustParseAddr("10.9.9.9") // to routing
 	for _, tc := range []struct {
 		name   string
 		edit   func(*Config)
@@ -222,9 +221,6 @@ func TestDomainIsSourceAndInterface(t *testing.T) {
 		{"interface listed", func(c *Config) { c.Interfaces = []string{"eth0", "eth1"} }, node4, "eth1", true},
 		{"interface not listed", func(c *Config) { c.Interfaces = []string{"eth0"} }, node4, "eth1", false},
 		{"interface gone", func(c *Config) { c.Interfaces = []string{"eth0"} }, node4, "", false},
-		{"routed node", func(c *Config) { c.AcceptRouted = true }, known, "eth1", true},
-		{"routed node not asked for", nil, known, "eth1", false},
-		{"node that routing does not know", func(c *Config) { c.AcceptRouted = true }, foreign, "eth1", false},
 	} {
 		r := newRig(t, tc.edit)
 		dg := notification(7, 0)

@@ -94,7 +94,6 @@ func newRig(t testing.TB, edit func(*Config)) *rig {
 	r.Translator, err = New(cfg, Deps{
 		FlowMap: r.flows, Local: LocalFunc(func(a netip.Addr) bool { return a == own4 }),
 		Sender: r.wire, Recorder: rec, Now: func() time.Time { return start.Add(time.Millisecond) },
-		Nodes: routed{},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -102,11 +101,6 @@ func newRig(t testing.TB, edit func(*Config)) *rig {
 	r.SetEnabled(true)
 	return r
 }
-
-// routed is the set of congestion nodes that routing tells of.
-type routed struct{}
-
-func (routed) Contains(a netip.Addr) bool { return a == netip.MustParseAddr("10.9.9.9") }
 
 // notification is a good one, of event number n.
 func notification(qp uint32, n uint64) Datagram {

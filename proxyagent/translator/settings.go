@@ -38,11 +38,11 @@ func (s *settings) limits() pace.Limits {
 }
 
 // inDomain reports whether a notification may come from this address by this interface.
-func (s *settings) inDomain(from netip.Addr, ifname string, routed NodeSet) bool {
+func (s *settings) inDomain(from netip.Addr, ifname string) bool {
 	if s.interfaces != nil {
 		if _, ok := s.interfaces[ifname]; !ok {
 			return false
 		}
 	}
-	return s.accept.Contains(from) || s.AcceptRouted && routed != nil && routed.Contains(from)
+	return s.accept.Contains(from)
 }

@@ -29,25 +29,19 @@ type LocalFunc func(netip.Addr) bool
 // IsLocal calls the function.
 func (f LocalFunc) IsLocal(a netip.Addr) bool { return f(a) }
 
-// NodeSet knows the congestion nodes that routing tells of.
-type NodeSet interface {
-	Contains(a netip.Addr) bool
-}
-
 // Sender puts whole IP packets on the wire. It returns how many of the first ones left; when that is
 // not all, err is why the next one did not.
 type Sender interface {
 	Send(packets [][]byte) (sent int, err error)
 }
 
-// Deps is what a Translator works with. All but Nodes are required.
+// Deps is what a Translator works with. All are required.
 type Deps struct {
 	FlowMap  FlowMap
 	Local    LocalAddresses
 	Sender   Sender
 	Recorder *evidence.Recorder
 	Now      func() time.Time // the clock that ends a latency; the begin is Datagram.ReadAt
-	Nodes    NodeSet          // for Config.AcceptRouted
 }
 
 // MaxBatch is how many datagrams are decided and sent at once.
