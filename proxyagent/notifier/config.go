@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"time"
 
+	"pncd/proxyagent/internal/fields"
 	"pncd/proxyagent/internal/pace"
 	"pncd/proxyagent/message"
 )
@@ -45,22 +46,16 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	setDefault(&c.Port, message.PortFormat1)
-	setDefault(&c.DSCP, DefaultDSCP)
-	setDefault(&c.TTL, DefaultTTL)
-	setDefault(&c.SampleN, 1)
-	setDefault(&c.PaceWindow, DefaultPaceWindow)
-	setDefault(&c.PerFlowPerSecond, DefaultPerFlowSecond)
-	setDefault(&c.TotalPerSecond, DefaultTotalPerSecond)
-	setDefault(&c.TotalBurst, DefaultTotalBurst)
-	setDefault(&c.MaxFlows, DefaultMaxFlows)
+	fields.Default(&c.Port, message.PortFormat1)
+	fields.Default(&c.DSCP, DefaultDSCP)
+	fields.Default(&c.TTL, DefaultTTL)
+	fields.Default(&c.SampleN, 1)
+	fields.Default(&c.PaceWindow, DefaultPaceWindow)
+	fields.Default(&c.PerFlowPerSecond, DefaultPerFlowSecond)
+	fields.Default(&c.TotalPerSecond, DefaultTotalPerSecond)
+	fields.Default(&c.TotalBurst, DefaultTotalBurst)
+	fields.Default(&c.MaxFlows, DefaultMaxFlows)
 	return c
-}
-
-func setDefault[T comparable](v *T, d T) {
-	if *v == *new(T) {
-		*v = d
-	}
 }
 
 // Validate says which field is out of range.
@@ -74,22 +69,14 @@ func (c Config) Validate() error {
 	if c.DSCP < BestEffort || c.DSCP > 63 {
 		return fmt.Errorf("notifier: DSCP %d: must be 0 to 63", c.DSCP)
 	}
-	for _, f := range []struct {
-		name  string
-		value int64
-	}{
-		{"SampleN", int64(c.SampleN)},
-		{"PaceWindow", int64(c.PaceWindow)},
-		{"PerFlowPerSecond", int64(c.PerFlowPerSecond)},
-		{"TotalPerSecond", int64(c.TotalPerSecond)},
-		{"TotalBurst", int64(c.TotalBurst)},
-		{"MaxFlows", int64(c.MaxFlows)},
-	} {
-		if f.value < 0 {
-			return fmt.Errorf("notifier: %s %d: must not be negative", f.name, f.value)
-		}
-	}
-	return nil
+	return fields.NotNegative("notifier",
+		fields.Field{Name: "SampleN", Value: int64(c.SampleN)},
+		fields.Field{Name: "PaceWindow", Value: int64(c.PaceWindow)},
+		fields.Field{Name: "PerFlowPerSecond", Value: int64(c.PerFlowPerSecond)},
+		fields.Field{Name: "TotalPerSecond", Value: int64(c.TotalPerSecond)},
+		fields.Field{Name: "TotalBurst", Value: int64(c.TotalBurst)},
+		fields.Field{Name: "MaxFlows", Value: int64(c.MaxFlows)},
+	)
 }
 
 // trafficClass is the outer TOS or traffic class, ECN bits zero (RFC 8085 section 3.1.7).

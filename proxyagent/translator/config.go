@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"pncd/dataplane/roce"
+	"pncd/proxyagent/internal/fields"
 	"pncd/proxyagent/internal/pace"
 )
 
@@ -46,22 +47,16 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	setDefault(&c.PaceWindow, DefaultPaceWindow)
-	setDefault(&c.PerQPPerSecond, DefaultPerQPSecond)
-	setDefault(&c.TotalPerSecond, DefaultTotalPerSecond)
-	setDefault(&c.TotalBurst, DefaultTotalBurst)
-	setDefault(&c.MaxQPs, DefaultMaxQPs)
-	setDefault(&c.MaxNodes, DefaultMaxNodes)
-	setDefault(&c.CNPTOS, roce.DefaultCNPTOS)
-	setDefault(&c.CNPTTL, roce.DefaultCNPTTL)
-	setDefault(&c.CNPPKey, roce.DefaultPKey)
+	fields.Default(&c.PaceWindow, DefaultPaceWindow)
+	fields.Default(&c.PerQPPerSecond, DefaultPerQPSecond)
+	fields.Default(&c.TotalPerSecond, DefaultTotalPerSecond)
+	fields.Default(&c.TotalBurst, DefaultTotalBurst)
+	fields.Default(&c.MaxQPs, DefaultMaxQPs)
+	fields.Default(&c.MaxNodes, DefaultMaxNodes)
+	fields.Default(&c.CNPTOS, roce.DefaultCNPTOS)
+	fields.Default(&c.CNPTTL, roce.DefaultCNPTTL)
+	fields.Default(&c.CNPPKey, roce.DefaultPKey)
 	return c
-}
-
-func setDefault[T comparable](v *T, d T) {
-	if *v == *new(T) {
-		*v = d
-	}
 }
 
 // Validate says which field is out of range.
@@ -81,20 +76,12 @@ func (c Config) Validate() error {
 			return fmt.Errorf("translator: Interfaces[%d]: must not be empty", i)
 		}
 	}
-	for _, f := range []struct {
-		name  string
-		value int64
-	}{
-		{"PaceWindow", int64(c.PaceWindow)},
-		{"PerQPPerSecond", int64(c.PerQPPerSecond)},
-		{"TotalPerSecond", int64(c.TotalPerSecond)},
-		{"TotalBurst", int64(c.TotalBurst)},
-		{"MaxQPs", int64(c.MaxQPs)},
-		{"MaxNodes", int64(c.MaxNodes)},
-	} {
-		if f.value < 0 {
-			return fmt.Errorf("translator: %s %d: must not be negative", f.name, f.value)
-		}
-	}
-	return nil
+	return fields.NotNegative("translator",
+		fields.Field{Name: "PaceWindow", Value: int64(c.PaceWindow)},
+		fields.Field{Name: "PerQPPerSecond", Value: int64(c.PerQPPerSecond)},
+		fields.Field{Name: "TotalPerSecond", Value: int64(c.TotalPerSecond)},
+		fields.Field{Name: "TotalBurst", Value: int64(c.TotalBurst)},
+		fields.Field{Name: "MaxQPs", Value: int64(c.MaxQPs)},
+		fields.Field{Name: "MaxNodes", Value: int64(c.MaxNodes)},
+	)
 }
