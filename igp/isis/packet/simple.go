@@ -134,6 +134,22 @@ func (l TLVs) Topologies() ([]Topology, error) {
 	return out, nil
 }
 
+// TopologiesTLV makes TLV 229 of topologies that fit one.
+func TopologiesTLV(all ...Topology) TLV {
+	t := TLV{Type: TLVMultiTopology}
+	for _, mt := range all {
+		v := uint16(mt.ID & mtidMask)
+		if mt.Overload {
+			v |= 0x8000
+		}
+		if mt.Attached {
+			v |= 0x4000
+		}
+		t.Value = binary.BigEndian.AppendUint16(t.Value, v)
+	}
+	return t
+}
+
 // AdjacencyState is the state of a three-way handshake as TLV 240 codes it.
 type AdjacencyState uint8
 
@@ -215,6 +231,18 @@ func (l TLVs) Restart() *Restart {
 		r.HasNeighbor, r.Neighbor = true, SystemID(v[3:9])
 	}
 	return r
+}
+
+// TLV writes it, with its optional parts in order.
+func (r Restart) TLV() TLV {
+	v := []byte{bit(r.Request, 1) | bit(r.Acknowledge, 2) | bit(r.Suppress, 4) | bit(r.PlannedRequest, 8) | bit(r.PlannedAck, 16)}
+	if r.HasTime {
+		v = binary.BigEndian.AppendUint16(v, r.RemainingTime)
+		if r.HasNeighbor {
+			v = append(v, r.Neighbor[:]...)
+		}
+	}
+	return TLV{Type: TLVRestart, Value: v}
 }
 
 // PurgeOriginator is TLV 13 (RFC 6232 section 3): who made a purge, and from whom it came.
