@@ -154,6 +154,19 @@ func (c capabilityService) Resolve(_ context.Context, req *pncv1.ResolveRequest)
 	return res, nil
 }
 
+// staleness says that a route outlives the session that it came by.
+func staleness(r *pnc.Route) string {
+	switch {
+	case r.Stale && r.LongLived:
+		return fmt.Sprintf(", kept beyond the restart time of %s (long-lived graceful restart)", r.Peer)
+	case r.Stale:
+		return fmt.Sprintf(", kept through a graceful restart of %s", r.Peer)
+	case r.LongLived:
+		return ", which a speaker before keeps beyond a restart time (LLGR_STALE)"
+	}
+	return ""
+}
+
 // explain is one sentence about a resolution.
 func explain(context string, sender netip.Addr, r pnc.Resolution, age time.Duration) string {
 	where := ""
@@ -169,11 +182,7 @@ func explain(context string, sender netip.Addr, r pnc.Resolution, age time.Durat
 	route := describe(r.Route, age)
 	switch r.Reason {
 	case pnc.ReasonFound:
-		stale := ""
-		if r.Route.Stale {
-			stale = ", kept through a graceful restart"
-		}
-		return fmt.Sprintf("Notifications about %s%s go to %s by %s%s.", sender, where, r.Proxy, route, stale)
+		return fmt.Sprintf("Notifications about %s%s go to %s by %s%s.", sender, where, r.Proxy, route, staleness(r.Route))
 	case pnc.ReasonNoProxy:
 		if d := r.Route.Disregarded; d != pnc.DisregardNone {
 			return fmt.Sprintf("The longest match for %s%s is %s, whose capability is disregarded: %s.", sender, where, route, d)

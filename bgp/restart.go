@@ -175,6 +175,22 @@ func (r *rib) mark(which func(*path) bool, change func(*path)) {
 	}
 }
 
+// outlive says how long paths outlive the session when the neighbour restarts, and how long beyond that.
+func (p *ribPeer) outlive() (restart, long time.Duration) {
+	if !p.helped {
+		return 0, 0
+	}
+	for _, f := range p.restart.Families {
+		if f.Graceful {
+			restart = p.restart.Time
+		}
+		if f.LongLived {
+			long = max(long, min(f.LongLivedTime, p.longLived))
+		}
+	}
+	return restart, long
+}
+
 // keptUntil is when the paths that are kept go at the latest; zero while none are.
 func (p *ribPeer) keptUntil() (until time.Time) {
 	for _, k := range p.keeping {

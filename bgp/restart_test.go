@@ -207,3 +207,23 @@ func TestStaleUntilSaysWhenPathsGo(t *testing.T) {
 		t.Errorf("until %s", until)
 	}
 }
+
+func TestTheStatusSaysHowLongPathsWouldStay(t *testing.T) {
+	for name, tt := range map[string]struct {
+		offer             engine.Restart
+		helped            bool
+		long              time.Duration
+		restart, longTime time.Duration
+	}{
+		"nothing asked for":      {nothing, true, time.Hour, 0, 0},
+		"restart":                {graceful, true, time.Hour, 2 * time.Minute, 0},
+		"both, within our bound": {lasting, true, time.Hour, 2 * time.Minute, time.Hour},
+		"both, the neighbour's":  {lasting, true, 24 * time.Hour, 2 * time.Minute, 2 * time.Hour},
+		"not switched on":        {lasting, false, 0, 0, 0},
+	} {
+		p := &ribPeer{peerInfo: peerInfo{helped: tt.helped, longLived: tt.long}, restart: tt.offer}
+		if r, l := p.outlive(); r != tt.restart || l != tt.longTime {
+			t.Errorf("%s: %s and %s", name, r, l)
+		}
+	}
+}

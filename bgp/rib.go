@@ -48,6 +48,7 @@ type peerInfo struct {
 	accept bool
 	in     inbound
 	ownAS  int
+	helped bool // through a graceful restart
 	// longLived bounds how long paths are kept beyond the restart time; 0: not at all.
 	longLived time.Duration
 }

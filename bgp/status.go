@@ -24,6 +24,12 @@ type NeighborStatus struct {
 
 	NHCReceived int // paths that carry an NHC attribute now
 	PNCBelieved int // paths whose PNC is believed now
+	Stale       int // paths kept through a restart and not yet announced again
+	// StaleUntil is when they go at the latest, or come to be kept as long-lived ones; zero without any.
+	StaleUntil time.Time
+	// RestartTime is how long its paths stay when it restarts, LongLivedTime how long beyond that; zero when
+	// its last OPEN did not ask for that, or the configuration doesn't have it.
+	RestartTime, LongLivedTime time.Duration
 	// Refused counts announcements that its prefix list didn't take, since the session was configured.
 	Refused uint64
 	// Shutdown is why the configuration keeps the session down; empty when it does not.
@@ -51,9 +57,11 @@ func (s *Speaker) Neighbors() []NeighborStatus {
 		if n == nil || p == nil {
 			continue
 		}
+		restart, long := p.outlive()
 		out = append(out, NeighborStatus{
 			PeerStatus: st, Description: n.Description, MD5: n.Password != "", TTLMin: n.TTLMin,
 			Passive: n.Passive, SendNHC: *n.SendNHC, NHCReceived: p.nhc, PNCBelieved: p.believed, Refused: p.refused, Shutdown: n.Shutdown,
+			Stale: p.stale, StaleUntil: p.keptUntil(), RestartTime: restart, LongLivedTime: long,
 			Disregarded: maps.Clone(p.disregarded),
 		})
 	}

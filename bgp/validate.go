@@ -226,5 +226,5 @@ func (c *Config) peer(n NeighborConfig) engine.Peer {
 // info is the neighbour as the RIB wants it.
 func (c *Config) info(n NeighborConfig) peerInfo {
 	return peerInfo{addr: n.Address, name: n.Address.String(), ebgp: n.ebgp(), accept: !n.ebgp() || n.AcceptEBGP || n.Border,
-		ownAS: int(n.AllowOwnAS), in: n.inbound(), longLived: n.LongLivedRestart}
+		ownAS: int(n.AllowOwnAS), in: n.inbound(), helped: n.GracefulRestart, longLived: n.LongLivedRestart}
 }

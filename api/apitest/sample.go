@@ -224,7 +224,8 @@ func node() *Node {
 		neighbors: []*pncv1.Neighbor{
 			{
 				Address: "192.0.2.252", PeerAs: 65002, LocalAs: 65001, State: "active", Since: ago(70 * time.Second), LastError: "connect: connection refused",
-				Passive: true, Flaps: 4, Description: "rr2",
+				Passive: true, Flaps: 4, Description: "rr2", Received: 2, PncBelieved: 2, NhcReceived: 2,
+				Stale: 2, StaleUntil: ago(-50 * time.Second), RestartTime: 120, LongLivedTime: 86400,
 			},
 			{
 				Address: "192.0.2.251", PeerAs: 65001, LocalAs: 65001, State: "established", Since: ago(3*time.Hour + 4*time.Minute), RouterId: "192.0.2.251",

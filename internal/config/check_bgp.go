@@ -58,6 +58,9 @@ func (c *checker) neighbor(at string, n *Neighbor, b *BGP) {
 	c.want(n.Keepalive.Duration >= time.Second || !held, at+".keepalive", "%s is less than 1s", n.Keepalive)
 	c.want(n.Keepalive.Duration < n.HoldTime.Duration || !held, at+".keepalive", "must be less than hold_time")
 	c.span(at+".connect_retry", n.ConnectRetry, time.Second, 65535*time.Second)
+	// RFC 9494 section 3.1: 24 bits of seconds, and only with the capability that it extends.
+	c.span(at+".long_lived_restart", n.LongLivedRestart, 0, (1<<24-1)*time.Second)
+	c.want(n.LongLivedRestart.Duration == 0 || n.GracefulRestart, at+".long_lived_restart", "needs graceful_restart")
 	for i, f := range n.Families {
 		c.oneOf(index(at+".families", i), f, "ipv4-unicast", "ipv6-unicast", "vpnv4-unicast", "vpnv6-unicast")
 	}

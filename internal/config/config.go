@@ -116,8 +116,9 @@ type Neighbor struct {
 	AcceptEBGP   bool     `yaml:"accept_ebgp"`
 	SendNHC      *bool    `yaml:"send_nhc"`
 
-	GracefulRestart bool  `yaml:"graceful_restart"`
-	AllowOwnAS      uint8 `yaml:"allow_own_as"`
+	GracefulRestart  bool     `yaml:"graceful_restart"`
+	LongLivedRestart Duration `yaml:"long_lived_restart"` // 0: off
+	AllowOwnAS       uint8    `yaml:"allow_own_as"`
 
 	Border             bool         `yaml:"border"`
 	ImportPrefixes     []PrefixRule `yaml:"import_prefixes"`

@@ -127,6 +127,7 @@ func routeFlags(r *pncv1.CapabilityRoute) string {
 	}
 	add(r.GetBest(), "best")
 	add(r.GetStale(), "stale")
+	add(r.GetLongLived(), "long-lived")
 	add(r.GetPartial(), "partial")
 	add(r.GetOverride(), "override")
 	add(r.GetRouteDistinguisher() != "", "rd="+r.GetRouteDistinguisher())

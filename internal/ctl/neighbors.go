@@ -128,10 +128,30 @@ func (a *app) neighborBlock(w io.Writer, n *pncv1.Neighbor) error {
 		[2]string{"Families", strings.Join(n.GetFamilies(), ", ")},
 		[2]string{"Hold time", hold},
 		[2]string{"Options", or(options)},
+		[2]string{"Restart", a.restart(n)},
 		[2]string{"Paths", paths},
 		[2]string{"NHC", fmt.Sprintf("%d received, %d with a believed PNC", n.GetNhcReceived(), n.GetPncBelieved())},
 		[2]string{"NHC disregarded", or(disregarded)},
 	)
+}
+
+// restart says what becomes of the neighbour's routes when it restarts, and what is kept now.
+func (a *app) restart(n *pncv1.Neighbor) string {
+	seconds := func(s uint32) string { return (time.Duration(s) * time.Second).String() }
+	var parts []string
+	if t := n.GetRestartTime(); t > 0 {
+		parts = append(parts, "routes stay for "+seconds(t))
+	}
+	if t := n.GetLongLivedTime(); t > 0 {
+		parts = append(parts, "then as the least preferred for "+seconds(t))
+	}
+	if v := n.GetStale(); v > 0 {
+		parts = append(parts, fmt.Sprintf("%s until %s", plural(v, "stale path"), clock(n.GetStaleUntil())))
+	}
+	if len(parts) == 0 {
+		return "routes leave with the session"
+	}
+	return strings.Join(parts, ", ")
 }
 
 // completionTimeout bounds how long a press of the tab key may take.

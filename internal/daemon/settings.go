@@ -138,7 +138,7 @@ func neighborSettings(n *config.Neighbor) (bgp.NeighborConfig, error) {
 		Passive: n.Passive, Password: password, TTLMin: n.TTLMin, EBGPMultihop: n.MultihopTTL,
 		HoldTime: n.HoldTime.Duration, Keepalive: n.Keepalive.Duration, ConnectRetry: n.ConnectRetry.Duration,
 		LocalAddress: n.LocalAddress.Addr, AddPath: n.AddPath, AcceptEBGP: n.AcceptEBGP, SendNHC: n.SendNHC,
-		GracefulRestart: n.GracefulRestart, AllowOwnAS: n.AllowOwnAS,
+		GracefulRestart: n.GracefulRestart, LongLivedRestart: n.LongLivedRestart.Duration, AllowOwnAS: n.AllowOwnAS,
 		Border: n.Border, ImportPrefixes: prefixList(n.ImportPrefixes), ExportPrefixes: prefixList(n.ExportPrefixes),
 		RequireCommunities: communities(n.RequireCommunities), AcceptProxies: prefixes(n.AcceptProxies),
 		MaxPrefixes: n.MaxPrefixes, Shutdown: n.Shutdown,

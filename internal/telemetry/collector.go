@@ -29,6 +29,7 @@ var (
 	descPeerAdvert   = desc("bgp_neighbor_advertised_routes", "Paths advertised to the neighbour.", "neighbor")
 	descPeerNHC      = desc("bgp_neighbor_nhc_routes", "Paths held from the neighbour that carry a Next Hop Dependent Characteristics attribute.", "neighbor")
 	descPeerPNC      = desc("bgp_neighbor_pnc_routes", "Paths held from the neighbour whose Proxy Node Capability is believed.", "neighbor")
+	descPeerStale    = desc("bgp_neighbor_stale_routes", "Paths kept through a restart of the neighbour and not yet announced again.", "neighbor")
 	descPeerDisreg   = desc("bgp_neighbor_nhc_disregarded_total", "NHC attributes and TLVs that were not believed, by reason.", "neighbor", "reason")
 	descPeerError    = desc("bgp_neighbor_last_error", "Whether the last session or attempt ended with an error.", "neighbor")
 
@@ -89,6 +90,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	for _, n := range s.Neighbors {
 		x.neighbor(n)
 	}
+	x.senders(s.Senders)
 	for _, t := range s.Taps {
 		x.counter(descTapPackets, t.Packets, t.Interface, t.Role)
 		x.counter(descTapDrops, t.Drops, t.Interface, t.Role)
@@ -137,6 +139,7 @@ func (x *exporter) neighbor(n Neighbor) {
 	x.gauge(descPeerAdvert, float64(n.Advertised), n.Address)
 	x.gauge(descPeerNHC, float64(n.NHCReceived), n.Address)
 	x.gauge(descPeerPNC, float64(n.PNCBelieved), n.Address)
+	x.gauge(descPeerStale, float64(n.Stale), n.Address)
 	for reason, v := range n.Disregarded {
 		x.counter(descPeerDisreg, v, n.Address, reason)
 	}

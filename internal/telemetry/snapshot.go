@@ -14,6 +14,7 @@ type Snapshot struct {
 	Parts     []Part
 	Outcomes  []Outcome
 	Neighbors []Neighbor
+	Senders   []Sender
 	Taps      []Tap
 	Tables    []Table
 	Records   Records
@@ -45,6 +46,7 @@ type Neighbor struct {
 	Advertised   uint64    // paths advertised to it
 	NHCReceived  uint64    // paths held from it that carry an NHC attribute
 	PNCBelieved  uint64    // paths held from it whose PNC is believed
+	Stale        uint64    // paths kept through a restart of it
 	Disregarded  map[string]uint64
 	SessionError bool // the last session ended with an error
 }

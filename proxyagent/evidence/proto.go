@@ -98,7 +98,7 @@ func RouteToProto(r *pnc.Route, reachable bool) *pncv1.CapabilityRoute {
 		Best: r.Best, Stale: r.Stale, Partial: r.Partial, Metric: r.Metric,
 		Version: r.Version, ChangedAt: timestamp(r.ChangedAt),
 		Disregarded: disregardToProto(r.Disregarded), ProxyReachable: reachable, Override: r.Override,
-		RouteDistinguisher: r.RD,
+		RouteDistinguisher: r.RD, LongLived: r.LongLived,
 	}
 }
 

@@ -25,7 +25,7 @@ func TestCongestionRecordAsProto(t *testing.T) {
 			Route: &pnc.Route{
 				Context: "red", Prefix: netip.MustParsePrefix("198.51.100.0/24"), Source: pnc.SourceBGP,
 				Proxy: proxy, NextHop: netip.MustParseAddr("203.0.113.1"), Originator: "10.0.0.1", Peer: "10.0.0.2",
-				PathID: 3, Best: true, Stale: true, Partial: true, Metric: 20, Version: 11, ChangedAt: start.Add(-time.Minute),
+				PathID: 3, Best: true, Stale: true, LongLived: true, Partial: true, Metric: 20, Version: 11, ChangedAt: start.Add(-time.Minute),
 			},
 			Event: EventNumber{Port: 49999, Count: 12},
 		},
@@ -38,7 +38,7 @@ func TestCongestionRecordAsProto(t *testing.T) {
 			Source: "ce eth1", CeCount: 4, Proxy: "203.0.113.9",
 			Route: &pncv1.CapabilityRoute{Context: "red", Prefix: "198.51.100.0/24", Source: pncv1.Source_SOURCE_BGP,
 				Proxy: "203.0.113.9", NextHop: "203.0.113.1", Originator: "10.0.0.1", Peer: "10.0.0.2", PathId: 3,
-				Best: true, Stale: true, Partial: true, Metric: 20, Version: 11,
+				Best: true, Stale: true, LongLived: true, Partial: true, Metric: 20, Version: 11,
 				ChangedAt: timestamppb.New(start.Add(-time.Minute)), ProxyReachable: true},
 			Event: &pncv1.EventNumber{Port: 49999, Count: 12},
 		}},

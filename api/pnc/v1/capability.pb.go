@@ -100,10 +100,6 @@ const (
 	CapabilityEventKind_CAPABILITY_EVENT_KIND_WITHDRAWN CapabilityEventKind = 3
 	// A PNC was seen and not believed; the reason says why.
 	CapabilityEventKind_CAPABILITY_EVENT_KIND_DISREGARDED CapabilityEventKind = 4
-	// This node's own: its PNC for a prefix is announced, after it was not ready.
-	CapabilityEventKind_CAPABILITY_EVENT_KIND_ANNOUNCED CapabilityEventKind = 5
-	// This node's own: its PNC for a prefix is held back, because it is not ready, or by damping; the detail says which.
-	CapabilityEventKind_CAPABILITY_EVENT_KIND_HELD_BACK CapabilityEventKind = 6
 )
 
 // Enum value maps for CapabilityEventKind.
@@ -114,8 +110,6 @@ var (
 		2: "CAPABILITY_EVENT_KIND_CHANGED",
 		3: "CAPABILITY_EVENT_KIND_WITHDRAWN",
 		4: "CAPABILITY_EVENT_KIND_DISREGARDED",
-		5: "CAPABILITY_EVENT_KIND_ANNOUNCED",
-		6: "CAPABILITY_EVENT_KIND_HELD_BACK",
 	}
 	CapabilityEventKind_value = map[string]int32{
 		"CAPABILITY_EVENT_KIND_UNSPECIFIED": 0,
@@ -123,8 +117,6 @@ var (
 		"CAPABILITY_EVENT_KIND_CHANGED":     2,
 		"CAPABILITY_EVENT_KIND_WITHDRAWN":   3,
 		"CAPABILITY_EVENT_KIND_DISREGARDED": 4,
-		"CAPABILITY_EVENT_KIND_ANNOUNCED":   5,
-		"CAPABILITY_EVENT_KIND_HELD_BACK":   6,
 	}
 )
 
@@ -409,8 +401,10 @@ type CapabilityRoute struct {
 	Override bool `protobuf:"varint,17,opt,name=override,proto3" json:"override,omitempty"`
 	// BGP in a VPN: the route distinguisher, as in 65000:100; empty outside.
 	RouteDistinguisher string `protobuf:"bytes,18,opt,name=route_distinguisher,json=routeDistinguisher,proto3" json:"route_distinguisher,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// BGP: kept beyond the neighbour's restart time, here or by a speaker before (RFC 9494); the least preferred.
+	LongLived     bool `protobuf:"varint,19,opt,name=long_lived,json=longLived,proto3" json:"long_lived,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CapabilityRoute) Reset() {
@@ -567,6 +561,13 @@ func (x *CapabilityRoute) GetRouteDistinguisher() string {
 		return x.RouteDistinguisher
 	}
 	return ""
+}
+
+func (x *CapabilityRoute) GetLongLived() bool {
+	if x != nil {
+		return x.LongLived
+	}
+	return false
 }
 
 // One change of a capability route.
@@ -1413,7 +1414,7 @@ var File_pnc_v1_capability_proto protoreflect.FileDescriptor
 
 const file_pnc_v1_capability_proto_rawDesc = "" +
 	"\n" +
-	"\x17pnc/v1/capability.proto\x12\x06pnc.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xcb\x04\n" +
+	"\x17pnc/v1/capability.proto\x12\x06pnc.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xea\x04\n" +
 	"\x0fCapabilityRoute\x12\x18\n" +
 	"\acontext\x18\x01 \x01(\tR\acontext\x12\x16\n" +
 	"\x06prefix\x18\x02 \x01(\tR\x06prefix\x12&\n" +
@@ -1436,7 +1437,9 @@ const file_pnc_v1_capability_proto_rawDesc = "" +
 	"\apartial\x18\x0f \x01(\bR\apartial\x12\x16\n" +
 	"\x06metric\x18\x10 \x01(\rR\x06metric\x12\x1a\n" +
 	"\boverride\x18\x11 \x01(\bR\boverride\x12/\n" +
-	"\x13route_distinguisher\x18\x12 \x01(\tR\x12routeDistinguisher\"\xe6\x01\n" +
+	"\x13route_distinguisher\x18\x12 \x01(\tR\x12routeDistinguisher\x12\x1d\n" +
+	"\n" +
+	"long_lived\x18\x13 \x01(\bR\tlongLived\"\xe6\x01\n" +
 	"\x0fCapabilityEvent\x12*\n" +
 	"\x02at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12/\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x1b.pnc.v1.CapabilityEventKindR\x04kind\x12-\n" +
@@ -1505,15 +1508,13 @@ const file_pnc_v1_capability_proto_rawDesc = "" +
 	"\n" +
 	"SOURCE_BGP\x10\x02\x12\x0f\n" +
 	"\vSOURCE_ISIS\x10\x03\x12\x0f\n" +
-	"\vSOURCE_OSPF\x10\x04*\x98\x02\n" +
+	"\vSOURCE_OSPF\x10\x04*\xce\x01\n" +
 	"\x13CapabilityEventKind\x12%\n" +
 	"!CAPABILITY_EVENT_KIND_UNSPECIFIED\x10\x00\x12!\n" +
 	"\x1dCAPABILITY_EVENT_KIND_LEARNED\x10\x01\x12!\n" +
 	"\x1dCAPABILITY_EVENT_KIND_CHANGED\x10\x02\x12#\n" +
 	"\x1fCAPABILITY_EVENT_KIND_WITHDRAWN\x10\x03\x12%\n" +
-	"!CAPABILITY_EVENT_KIND_DISREGARDED\x10\x04\x12#\n" +
-	"\x1fCAPABILITY_EVENT_KIND_ANNOUNCED\x10\x05\x12#\n" +
-	"\x1fCAPABILITY_EVENT_KIND_HELD_BACK\x10\x06*\x96\x03\n" +
+	"!CAPABILITY_EVENT_KIND_DISREGARDED\x10\x04*\x96\x03\n" +
 	"\x0fDisregardReason\x12 \n" +
 	"\x1cDISREGARD_REASON_UNSPECIFIED\x10\x00\x12&\n" +
 	"\"DISREGARD_REASON_NEXT_HOP_MISMATCH\x10\x01\x12(\n" +

@@ -228,11 +228,7 @@ type GetStatusResponse struct {
 	// When the running configuration was applied.
 	ConfigAppliedAt *timestamppb.Timestamp `protobuf:"bytes,17,opt,name=config_applied_at,json=configAppliedAt,proto3" json:"config_applied_at,omitempty"`
 	// The path of the configuration file.
-	ConfigPath string `protobuf:"bytes,18,opt,name=config_path,json=configPath,proto3" json:"config_path,omitempty"`
-	// Whether capabilities are announced always or when ready: `proxy.advertise`; empty when the node is no proxy.
-	Advertise string `protobuf:"bytes,19,opt,name=advertise,proto3" json:"advertise,omitempty"`
-	// Readiness by sender prefix, by context and prefix.
-	Senders       []*SenderReadiness `protobuf:"bytes,20,rep,name=senders,proto3" json:"senders,omitempty"`
+	ConfigPath    string `protobuf:"bytes,18,opt,name=config_path,json=configPath,proto3" json:"config_path,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -391,20 +387,6 @@ func (x *GetStatusResponse) GetConfigPath() string {
 		return x.ConfigPath
 	}
 	return ""
-}
-
-func (x *GetStatusResponse) GetAdvertise() string {
-	if x != nil {
-		return x.Advertise
-	}
-	return ""
-}
-
-func (x *GetStatusResponse) GetSenders() []*SenderReadiness {
-	if x != nil {
-		return x.Senders
-	}
-	return nil
 }
 
 // Asks to enable.
@@ -829,7 +811,15 @@ type Neighbor struct {
 	// Announcements that its prefix list did not take, since the session was configured.
 	Refused uint64 `protobuf:"varint,20,opt,name=refused,proto3" json:"refused,omitempty"`
 	// Why the configuration keeps the session down; empty when it does not.
-	Shutdown      string `protobuf:"bytes,21,opt,name=shutdown,proto3" json:"shutdown,omitempty"`
+	Shutdown string `protobuf:"bytes,21,opt,name=shutdown,proto3" json:"shutdown,omitempty"`
+	// Paths kept through a restart of the neighbour and not yet announced again.
+	Stale uint64 `protobuf:"varint,22,opt,name=stale,proto3" json:"stale,omitempty"`
+	// When they go at the latest, or come to be kept as long-lived ones; absent without any.
+	StaleUntil *timestamppb.Timestamp `protobuf:"bytes,23,opt,name=stale_until,json=staleUntil,proto3" json:"stale_until,omitempty"`
+	// How long its routes stay when it restarts (RFC 4724), seconds; zero when its last OPEN did not ask for that.
+	RestartTime uint32 `protobuf:"varint,24,opt,name=restart_time,json=restartTime,proto3" json:"restart_time,omitempty"`
+	// How long they stay beyond that (RFC 9494), seconds: what its last OPEN asked for, within the configured bound.
+	LongLivedTime uint32 `protobuf:"varint,25,opt,name=long_lived_time,json=longLivedTime,proto3" json:"long_lived_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1011,6 +1001,34 @@ func (x *Neighbor) GetShutdown() string {
 	return ""
 }
 
+func (x *Neighbor) GetStale() uint64 {
+	if x != nil {
+		return x.Stale
+	}
+	return 0
+}
+
+func (x *Neighbor) GetStaleUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StaleUntil
+	}
+	return nil
+}
+
+func (x *Neighbor) GetRestartTime() uint32 {
+	if x != nil {
+		return x.RestartTime
+	}
+	return 0
+}
+
+func (x *Neighbor) GetLongLivedTime() uint32 {
+	if x != nil {
+		return x.LongLivedTime
+	}
+	return 0
+}
+
 // Answers ListNeighbors.
 type ListNeighborsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1153,12 +1171,12 @@ var File_pnc_v1_node_proto protoreflect.FileDescriptor
 
 const file_pnc_v1_node_proto_rawDesc = "" +
 	"\n" +
-	"\x11pnc/v1/node.proto\x12\x06pnc.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16pnc/v1/readiness.proto\"[\n" +
+	"\x11pnc/v1/node.proto\x12\x06pnc.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"[\n" +
 	"\x04Part\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12'\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x11.pnc.v1.PartStateR\x05state\x12\x16\n" +
 	"\x06detail\x18\x03 \x01(\tR\x06detail\"\x12\n" +
-	"\x10GetStatusRequest\"\xf6\x05\n" +
+	"\x10GetStatusRequest\"\xa5\x05\n" +
 	"\x11GetStatusResponse\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04boot\x18\x02 \x01(\tR\x04boot\x12\x18\n" +
@@ -1182,9 +1200,7 @@ const file_pnc_v1_node_proto_rawDesc = "" +
 	"\fflow_version\x18\x10 \x01(\x04R\vflowVersion\x12F\n" +
 	"\x11config_applied_at\x18\x11 \x01(\v2\x1a.google.protobuf.TimestampR\x0fconfigAppliedAt\x12\x1f\n" +
 	"\vconfig_path\x18\x12 \x01(\tR\n" +
-	"configPath\x12\x1c\n" +
-	"\tadvertise\x18\x13 \x01(\tR\tadvertise\x121\n" +
-	"\asenders\x18\x14 \x03(\v2\x17.pnc.v1.SenderReadinessR\asenders\"\x0f\n" +
+	"configPath\"\x0f\n" +
 	"\rEnableRequest\"1\n" +
 	"\x0eEnableResponse\x12\x1f\n" +
 	"\vwas_enabled\x18\x01 \x01(\bR\n" +
@@ -1200,7 +1216,7 @@ const file_pnc_v1_node_proto_rawDesc = "" +
 	"\x11GetConfigResponse\x12\x12\n" +
 	"\x04yaml\x18\x01 \x01(\tR\x04yaml\"0\n" +
 	"\x14ListNeighborsRequest\x12\x18\n" +
-	"\aaddress\x18\x01 \x01(\tR\aaddress\"\xdc\x05\n" +
+	"\aaddress\x18\x01 \x01(\tR\aaddress\"\xfa\x06\n" +
 	"\bNeighbor\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\tR\aaddress\x12\x17\n" +
 	"\apeer_as\x18\x02 \x01(\rR\x06peerAs\x12\x19\n" +
@@ -1226,7 +1242,12 @@ const file_pnc_v1_node_proto_rawDesc = "" +
 	"\vdescription\x18\x12 \x01(\tR\vdescription\x12\x1b\n" +
 	"\thold_time\x18\x13 \x01(\rR\bholdTime\x12\x18\n" +
 	"\arefused\x18\x14 \x01(\x04R\arefused\x12\x1a\n" +
-	"\bshutdown\x18\x15 \x01(\tR\bshutdown\x1aA\n" +
+	"\bshutdown\x18\x15 \x01(\tR\bshutdown\x12\x14\n" +
+	"\x05stale\x18\x16 \x01(\x04R\x05stale\x12;\n" +
+	"\vstale_until\x18\x17 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"staleUntil\x12!\n" +
+	"\frestart_time\x18\x18 \x01(\rR\vrestartTime\x12&\n" +
+	"\x0flong_lived_time\x18\x19 \x01(\rR\rlongLivedTime\x1aA\n" +
 	"\x13NhcDisregardedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"G\n" +
@@ -1286,16 +1307,15 @@ var file_pnc_v1_node_proto_goTypes = []any{
 	(*SetLogLevelResponse)(nil),   // 16: pnc.v1.SetLogLevelResponse
 	nil,                           // 17: pnc.v1.Neighbor.NhcDisregardedEntry
 	(*timestamppb.Timestamp)(nil), // 18: google.protobuf.Timestamp
-	(*SenderReadiness)(nil),       // 19: pnc.v1.SenderReadiness
 }
 var file_pnc_v1_node_proto_depIdxs = []int32{
 	0,  // 0: pnc.v1.Part.state:type_name -> pnc.v1.PartState
 	18, // 1: pnc.v1.GetStatusResponse.started_at:type_name -> google.protobuf.Timestamp
 	1,  // 2: pnc.v1.GetStatusResponse.parts:type_name -> pnc.v1.Part
 	18, // 3: pnc.v1.GetStatusResponse.config_applied_at:type_name -> google.protobuf.Timestamp
-	19, // 4: pnc.v1.GetStatusResponse.senders:type_name -> pnc.v1.SenderReadiness
-	18, // 5: pnc.v1.Neighbor.since:type_name -> google.protobuf.Timestamp
-	17, // 6: pnc.v1.Neighbor.nhc_disregarded:type_name -> pnc.v1.Neighbor.NhcDisregardedEntry
+	18, // 4: pnc.v1.Neighbor.since:type_name -> google.protobuf.Timestamp
+	17, // 5: pnc.v1.Neighbor.nhc_disregarded:type_name -> pnc.v1.Neighbor.NhcDisregardedEntry
+	18, // 6: pnc.v1.Neighbor.stale_until:type_name -> google.protobuf.Timestamp
 	13, // 7: pnc.v1.ListNeighborsResponse.neighbors:type_name -> pnc.v1.Neighbor
 	2,  // 8: pnc.v1.NodeService.GetStatus:input_type -> pnc.v1.GetStatusRequest
 	4,  // 9: pnc.v1.NodeService.Enable:input_type -> pnc.v1.EnableRequest
@@ -1323,7 +1343,6 @@ func file_pnc_v1_node_proto_init() {
 	if File_pnc_v1_node_proto != nil {
 		return
 	}
-	file_pnc_v1_readiness_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
