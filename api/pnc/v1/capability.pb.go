@@ -100,6 +100,10 @@ const (
 	CapabilityEventKind_CAPABILITY_EVENT_KIND_WITHDRAWN CapabilityEventKind = 3
 	// A PNC was seen and not believed; the reason says why.
 	CapabilityEventKind_CAPABILITY_EVENT_KIND_DISREGARDED CapabilityEventKind = 4
+	// This node's own: its PNC for a prefix is announced, after it was not ready.
+	CapabilityEventKind_CAPABILITY_EVENT_KIND_ANNOUNCED CapabilityEventKind = 5
+	// This node's own: its PNC for a prefix is held back, because it is not ready, or by damping; the detail says which.
+	CapabilityEventKind_CAPABILITY_EVENT_KIND_HELD_BACK CapabilityEventKind = 6
 )
 
 // Enum value maps for CapabilityEventKind.
@@ -110,6 +114,8 @@ var (
 		2: "CAPABILITY_EVENT_KIND_CHANGED",
 		3: "CAPABILITY_EVENT_KIND_WITHDRAWN",
 		4: "CAPABILITY_EVENT_KIND_DISREGARDED",
+		5: "CAPABILITY_EVENT_KIND_ANNOUNCED",
+		6: "CAPABILITY_EVENT_KIND_HELD_BACK",
 	}
 	CapabilityEventKind_value = map[string]int32{
 		"CAPABILITY_EVENT_KIND_UNSPECIFIED": 0,
@@ -117,6 +123,8 @@ var (
 		"CAPABILITY_EVENT_KIND_CHANGED":     2,
 		"CAPABILITY_EVENT_KIND_WITHDRAWN":   3,
 		"CAPABILITY_EVENT_KIND_DISREGARDED": 4,
+		"CAPABILITY_EVENT_KIND_ANNOUNCED":   5,
+		"CAPABILITY_EVENT_KIND_HELD_BACK":   6,
 	}
 )
 
@@ -1508,13 +1516,15 @@ const file_pnc_v1_capability_proto_rawDesc = "" +
 	"\n" +
 	"SOURCE_BGP\x10\x02\x12\x0f\n" +
 	"\vSOURCE_ISIS\x10\x03\x12\x0f\n" +
-	"\vSOURCE_OSPF\x10\x04*\xce\x01\n" +
+	"\vSOURCE_OSPF\x10\x04*\x98\x02\n" +
 	"\x13CapabilityEventKind\x12%\n" +
 	"!CAPABILITY_EVENT_KIND_UNSPECIFIED\x10\x00\x12!\n" +
 	"\x1dCAPABILITY_EVENT_KIND_LEARNED\x10\x01\x12!\n" +
 	"\x1dCAPABILITY_EVENT_KIND_CHANGED\x10\x02\x12#\n" +
 	"\x1fCAPABILITY_EVENT_KIND_WITHDRAWN\x10\x03\x12%\n" +
-	"!CAPABILITY_EVENT_KIND_DISREGARDED\x10\x04*\x96\x03\n" +
+	"!CAPABILITY_EVENT_KIND_DISREGARDED\x10\x04\x12#\n" +
+	"\x1fCAPABILITY_EVENT_KIND_ANNOUNCED\x10\x05\x12#\n" +
+	"\x1fCAPABILITY_EVENT_KIND_HELD_BACK\x10\x06*\x96\x03\n" +
 	"\x0fDisregardReason\x12 \n" +
 	"\x1cDISREGARD_REASON_UNSPECIFIED\x10\x00\x12&\n" +
 	"\"DISREGARD_REASON_NEXT_HOP_MISMATCH\x10\x01\x12(\n" +

@@ -228,7 +228,11 @@ type GetStatusResponse struct {
 	// When the running configuration was applied.
 	ConfigAppliedAt *timestamppb.Timestamp `protobuf:"bytes,17,opt,name=config_applied_at,json=configAppliedAt,proto3" json:"config_applied_at,omitempty"`
 	// The path of the configuration file.
-	ConfigPath    string `protobuf:"bytes,18,opt,name=config_path,json=configPath,proto3" json:"config_path,omitempty"`
+	ConfigPath string `protobuf:"bytes,18,opt,name=config_path,json=configPath,proto3" json:"config_path,omitempty"`
+	// Whether capabilities are announced always or when ready: `proxy.advertise`; empty when the node is no proxy.
+	Advertise string `protobuf:"bytes,19,opt,name=advertise,proto3" json:"advertise,omitempty"`
+	// Readiness by sender prefix, by context and prefix.
+	Senders       []*SenderReadiness `protobuf:"bytes,20,rep,name=senders,proto3" json:"senders,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -387,6 +391,20 @@ func (x *GetStatusResponse) GetConfigPath() string {
 		return x.ConfigPath
 	}
 	return ""
+}
+
+func (x *GetStatusResponse) GetAdvertise() string {
+	if x != nil {
+		return x.Advertise
+	}
+	return ""
+}
+
+func (x *GetStatusResponse) GetSenders() []*SenderReadiness {
+	if x != nil {
+		return x.Senders
+	}
+	return nil
 }
 
 // Asks to enable.
@@ -1171,12 +1189,12 @@ var File_pnc_v1_node_proto protoreflect.FileDescriptor
 
 const file_pnc_v1_node_proto_rawDesc = "" +
 	"\n" +
-	"\x11pnc/v1/node.proto\x12\x06pnc.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"[\n" +
+	"\x11pnc/v1/node.proto\x12\x06pnc.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16pnc/v1/readiness.proto\"[\n" +
 	"\x04Part\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12'\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x11.pnc.v1.PartStateR\x05state\x12\x16\n" +
 	"\x06detail\x18\x03 \x01(\tR\x06detail\"\x12\n" +
-	"\x10GetStatusRequest\"\xa5\x05\n" +
+	"\x10GetStatusRequest\"\xf6\x05\n" +
 	"\x11GetStatusResponse\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04boot\x18\x02 \x01(\tR\x04boot\x12\x18\n" +
@@ -1200,7 +1218,9 @@ const file_pnc_v1_node_proto_rawDesc = "" +
 	"\fflow_version\x18\x10 \x01(\x04R\vflowVersion\x12F\n" +
 	"\x11config_applied_at\x18\x11 \x01(\v2\x1a.google.protobuf.TimestampR\x0fconfigAppliedAt\x12\x1f\n" +
 	"\vconfig_path\x18\x12 \x01(\tR\n" +
-	"configPath\"\x0f\n" +
+	"configPath\x12\x1c\n" +
+	"\tadvertise\x18\x13 \x01(\tR\tadvertise\x121\n" +
+	"\asenders\x18\x14 \x03(\v2\x17.pnc.v1.SenderReadinessR\asenders\"\x0f\n" +
 	"\rEnableRequest\"1\n" +
 	"\x0eEnableResponse\x12\x1f\n" +
 	"\vwas_enabled\x18\x01 \x01(\bR\n" +
@@ -1307,35 +1327,37 @@ var file_pnc_v1_node_proto_goTypes = []any{
 	(*SetLogLevelResponse)(nil),   // 16: pnc.v1.SetLogLevelResponse
 	nil,                           // 17: pnc.v1.Neighbor.NhcDisregardedEntry
 	(*timestamppb.Timestamp)(nil), // 18: google.protobuf.Timestamp
+	(*SenderReadiness)(nil),       // 19: pnc.v1.SenderReadiness
 }
 var file_pnc_v1_node_proto_depIdxs = []int32{
 	0,  // 0: pnc.v1.Part.state:type_name -> pnc.v1.PartState
 	18, // 1: pnc.v1.GetStatusResponse.started_at:type_name -> google.protobuf.Timestamp
 	1,  // 2: pnc.v1.GetStatusResponse.parts:type_name -> pnc.v1.Part
 	18, // 3: pnc.v1.GetStatusResponse.config_applied_at:type_name -> google.protobuf.Timestamp
-	18, // 4: pnc.v1.Neighbor.since:type_name -> google.protobuf.Timestamp
-	17, // 5: pnc.v1.Neighbor.nhc_disregarded:type_name -> pnc.v1.Neighbor.NhcDisregardedEntry
-	18, // 6: pnc.v1.Neighbor.stale_until:type_name -> google.protobuf.Timestamp
-	13, // 7: pnc.v1.ListNeighborsResponse.neighbors:type_name -> pnc.v1.Neighbor
-	2,  // 8: pnc.v1.NodeService.GetStatus:input_type -> pnc.v1.GetStatusRequest
-	4,  // 9: pnc.v1.NodeService.Enable:input_type -> pnc.v1.EnableRequest
-	6,  // 10: pnc.v1.NodeService.Disable:input_type -> pnc.v1.DisableRequest
-	8,  // 11: pnc.v1.NodeService.Reload:input_type -> pnc.v1.ReloadRequest
-	10, // 12: pnc.v1.NodeService.GetConfig:input_type -> pnc.v1.GetConfigRequest
-	12, // 13: pnc.v1.NodeService.ListNeighbors:input_type -> pnc.v1.ListNeighborsRequest
-	15, // 14: pnc.v1.NodeService.SetLogLevel:input_type -> pnc.v1.SetLogLevelRequest
-	3,  // 15: pnc.v1.NodeService.GetStatus:output_type -> pnc.v1.GetStatusResponse
-	5,  // 16: pnc.v1.NodeService.Enable:output_type -> pnc.v1.EnableResponse
-	7,  // 17: pnc.v1.NodeService.Disable:output_type -> pnc.v1.DisableResponse
-	9,  // 18: pnc.v1.NodeService.Reload:output_type -> pnc.v1.ReloadResponse
-	11, // 19: pnc.v1.NodeService.GetConfig:output_type -> pnc.v1.GetConfigResponse
-	14, // 20: pnc.v1.NodeService.ListNeighbors:output_type -> pnc.v1.ListNeighborsResponse
-	16, // 21: pnc.v1.NodeService.SetLogLevel:output_type -> pnc.v1.SetLogLevelResponse
-	15, // [15:22] is the sub-list for method output_type
-	8,  // [8:15] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	19, // 4: pnc.v1.GetStatusResponse.senders:type_name -> pnc.v1.SenderReadiness
+	18, // 5: pnc.v1.Neighbor.since:type_name -> google.protobuf.Timestamp
+	17, // 6: pnc.v1.Neighbor.nhc_disregarded:type_name -> pnc.v1.Neighbor.NhcDisregardedEntry
+	18, // 7: pnc.v1.Neighbor.stale_until:type_name -> google.protobuf.Timestamp
+	13, // 8: pnc.v1.ListNeighborsResponse.neighbors:type_name -> pnc.v1.Neighbor
+	2,  // 9: pnc.v1.NodeService.GetStatus:input_type -> pnc.v1.GetStatusRequest
+	4,  // 10: pnc.v1.NodeService.Enable:input_type -> pnc.v1.EnableRequest
+	6,  // 11: pnc.v1.NodeService.Disable:input_type -> pnc.v1.DisableRequest
+	8,  // 12: pnc.v1.NodeService.Reload:input_type -> pnc.v1.ReloadRequest
+	10, // 13: pnc.v1.NodeService.GetConfig:input_type -> pnc.v1.GetConfigRequest
+	12, // 14: pnc.v1.NodeService.ListNeighbors:input_type -> pnc.v1.ListNeighborsRequest
+	15, // 15: pnc.v1.NodeService.SetLogLevel:input_type -> pnc.v1.SetLogLevelRequest
+	3,  // 16: pnc.v1.NodeService.GetStatus:output_type -> pnc.v1.GetStatusResponse
+	5,  // 17: pnc.v1.NodeService.Enable:output_type -> pnc.v1.EnableResponse
+	7,  // 18: pnc.v1.NodeService.Disable:output_type -> pnc.v1.DisableResponse
+	9,  // 19: pnc.v1.NodeService.Reload:output_type -> pnc.v1.ReloadResponse
+	11, // 20: pnc.v1.NodeService.GetConfig:output_type -> pnc.v1.GetConfigResponse
+	14, // 21: pnc.v1.NodeService.ListNeighbors:output_type -> pnc.v1.ListNeighborsResponse
+	16, // 22: pnc.v1.NodeService.SetLogLevel:output_type -> pnc.v1.SetLogLevelResponse
+	16, // [16:23] is the sub-list for method output_type
+	9,  // [9:16] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_pnc_v1_node_proto_init() }
@@ -1343,6 +1365,7 @@ func file_pnc_v1_node_proto_init() {
 	if File_pnc_v1_node_proto != nil {
 		return
 	}
+	file_pnc_v1_readiness_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
