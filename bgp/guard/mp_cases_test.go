@@ -107,7 +107,8 @@ var mpCases = []updateCase{
 	{name: "RFC 4760 8 no capability means no IPv6", caps: capsAS4, attrs: aOrigin + aPath + aReach6, finds: noFamily(14, Family{2, 1})},
 
 	// RFC 7911: path identifiers where they were negotiated.
-	{name: "RFC 7911 3 path identifier", caps: as4Add, withdrawn: "00000002 08 0b", attrs: aBase, nlri: "00000001" + nlri10, same: true},
+	{name: "RFC 7911 3 path identifier", caps: as4Add, attrs: aBase, nlri: "00000001" + nlri10, same: true},
+	{name: "RFC 7911 3 withdrawal with path identifier", caps: as4Add, withdrawn: "00000002 08 0b", same: true},
 	{name: "RFC 7911 3 without path identifier", caps: as4Add, attrs: aBase, nlri: nlri10, fault: [2]uint8{3, 10}},
 	{name: "RFC 7911 3 path identifier is cut short", caps: as4Add, withdrawn: "000000", fault: [2]uint8{3, 10}},
 	{name: "RFC 7911 3 path identifier that wasn't negotiated", attrs: aBase, nlri: "000000ff" + nlri10, fault: [2]uint8{3, 10}},

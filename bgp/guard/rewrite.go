@@ -5,38 +5,46 @@ import (
 	"slices"
 )
 
-// rewrite writes an UPDATE as GoBGP should get it; nil when nothing is left of it.
+// rewrite writes an UPDATE as GoBGP should get it: what it withdraws first and in a message of its own, when
+// that matters. Nil when nothing is left of it.
 func (s *Session) rewrite(u *update) []byte {
-	offered := s.agreed.families[ipv4Unicast]
-	addPath := s.agreed.addPath[ipv4Unicast]
-	out := appendHeader(s.out[:0], typeUpdate)
-	out = append(out, 0, 0)
-	if offered {
-		out = append(out, u.withdrawn...)
-		binary.BigEndian.PutUint16(out[HeaderLen:], uint16(len(u.withdrawn)))
+	out, withdrawn := s.out[:0], u.withdrawn
+	if !s.agreed.families[ipv4Unicast] {
+		withdrawn = nil
 	}
+	apart := s.both(u)
+	if apart {
+		out = s.appendWithdraw(out, withdrawn, nil, s.part(&u.unreach))
+		withdrawn = nil
+	}
+	start := len(out)
+	out = appendHeader(out, typeUpdate)
+	out = binary.BigEndian.AppendUint16(out, uint16(len(withdrawn)))
+	out = append(out, withdrawn...)
 	lenAt := len(out)
 	out = append(out, 0, 0)
-	attrs := len(out)
-	out = s.appendEdited(out, u)
+	out = s.appendEdited(out, u, apart)
 	if u.as.moved {
 		out = append(out, u.attrs[u.as.as4Path.at:u.as.as4Path.end]...)
 	}
-	binary.BigEndian.PutUint16(out[lenAt:], uint16(len(out)-attrs))
-	if offered {
-		out, _ = appendNLRI(out, u.nlri, ipv4Unicast, addPath, false)
+	binary.BigEndian.PutUint16(out[lenAt:], uint16(len(out)-lenAt-2))
+	if s.agreed.families[ipv4Unicast] {
+		out, _ = appendNLRI(out, u.nlri, ipv4Unicast, s.agreed.addPath[ipv4Unicast], false)
 	}
-	binary.BigEndian.PutUint16(out[16:], uint16(len(out)))
+	binary.BigEndian.PutUint16(out[start+16:], uint16(len(out)-start))
 	s.out = out[:0]
-	if !s.worth(u, out) {
+	if !s.worth(u, out[start:]) {
+		out = out[:start]
+	}
+	if len(out) == 0 {
 		return nil
 	}
 	return out
 }
 
-// appendEdited writes the attributes with what becomes of each. Attributes of routes that are all left
-// out are left out with them.
-func (s *Session) appendEdited(out []byte, u *update) []byte {
+// appendEdited writes the attributes with what becomes of each, but MP_UNREACH_NLRI when that is apart.
+// Attributes of routes that are all left out are left out with them.
+func (s *Session) appendEdited(out []byte, u *update, apart bool) []byte {
 	edits := u.edits
 	ip4, mp := s.wanted(u)
 	bare := u.reachable() && !ip4 && !mp // the routes were of families that aren't offered
@@ -48,7 +56,7 @@ func (s *Session) appendEdited(out []byte, u *update) []byte {
 		for len(edits) > 0 && edits[0].at == at {
 			edits = edits[1:]
 		}
-		if bare && a.typ != attrUnreach {
+		if bare && a.typ != attrUnreach || apart && a.typ == attrUnreach {
 			o = drop
 		}
 		switch o {
@@ -129,53 +137,53 @@ func appendAttribute(out []byte, flags, typ uint8, value []byte) []byte {
 // withdraws: one message, or two when two families of MP attributes are in it. Nil when there are none.
 func (s *Session) withdraw(u *update) []byte {
 	out := s.out[:0]
-	ip4 := s.agreed.families[ipv4Unicast]
-	un := mpNLRI{u.unreach, u.unreach.present && u.unreach.offered && len(u.unreach.nlri) > 0}
-	re := mpNLRI{u.reach, u.reach.present && u.reach.offered && len(u.reach.nlri) > 0}
+	withdrawn, announced := u.withdrawn, u.nlri
+	if !s.agreed.families[ipv4Unicast] {
+		withdrawn, announced = nil, nil
+	}
+	un, re := s.part(&u.unreach), s.part(&u.reach)
 	switch {
-	case un.any && re.any && un.family == re.family:
-		out = s.appendWithdraw(out, u, ip4, un, re)
-	case un.any && re.any:
-		out = s.appendWithdraw(out, u, ip4, un)
-		out = s.appendWithdraw(out, u, false, re)
-	case un.any:
-		out = s.appendWithdraw(out, u, ip4, un)
-	case re.any:
-		out = s.appendWithdraw(out, u, ip4, re)
-	case ip4 && len(u.withdrawn)+len(u.nlri) > 0:
-		out = s.appendWithdraw(out, u, ip4)
-	default:
+	case un == nil && re == nil && len(withdrawn)+len(announced) == 0:
 		return nil
+	case un != nil && re != nil && un.family != re.family:
+		out = s.appendWithdraw(out, withdrawn, announced, un)
+		out = s.appendWithdraw(out, nil, nil, re)
+	default:
+		out = s.appendWithdraw(out, withdrawn, announced, un, re)
 	}
 	s.out = out[:0]
 	return out
 }
 
-// mpNLRI is an MP attribute with NLRI that GoBGP gets.
-type mpNLRI struct {
-	mp
-	any bool
+// part is an MP attribute when it has NLRI that GoBGP gets, else nil.
+func (s *Session) part(m *mp) *mp {
+	if m.present && m.offered && len(m.nlri) > 0 {
+		return m
+	}
+	return nil
 }
 
-// appendWithdraw writes one UPDATE that withdraws the IPv4 fields, when ip4, and the NLRI of MP attributes
-// of one family.
-func (s *Session) appendWithdraw(out []byte, u *update, ip4 bool, parts ...mpNLRI) []byte {
+// appendWithdraw writes one UPDATE that withdraws IPv4 NLRI of two fields, and that of MP attributes of one
+// family; nil ones are passed over.
+func (s *Session) appendWithdraw(out, withdrawn, announced []byte, parts ...*mp) []byte {
 	start := len(out)
 	out = appendHeader(out, typeUpdate)
-	out = append(out, 0, 0)
-	if ip4 {
-		out = append(out, u.withdrawn...)
-		out = append(out, u.nlri...)
-		binary.BigEndian.PutUint16(out[start+HeaderLen:], uint16(len(u.withdrawn)+len(u.nlri)))
-	}
+	out = binary.BigEndian.AppendUint16(out, uint16(len(withdrawn)+len(announced)))
+	out = append(out, withdrawn...)
+	out = append(out, announced...)
 	lenAt := len(out)
 	out = append(out, 0, 0)
-	if len(parts) > 0 {
-		f := parts[0].family
-		value := slices.Clone(parts[0].head[:3])
-		for _, p := range parts {
-			value, _ = appendNLRI(value, p.nlri, f, s.agreed.addPath[f], true)
+	var value []byte
+	for _, p := range parts {
+		if p == nil {
+			continue
 		}
+		if value == nil {
+			value = slices.Clone(p.head[:3])
+		}
+		value, _ = appendNLRI(value, p.nlri, p.family, s.agreed.addPath[p.family], true)
+	}
+	if value != nil {
 		out = appendAttribute(out, optional, attrUnreach, value)
 	}
 	binary.BigEndian.PutUint16(out[lenAt:], uint16(len(out)-lenAt-2))

@@ -59,7 +59,7 @@ func (s *Session) fromUpdate(msg []byte) Verdict {
 		return Verdict{Fault: u.cause}
 	case u.withdraw:
 		return Verdict{Pass: s.withdraw(u), Findings: s.findings}
-	case len(u.edits) == 0 && len(s.findings) == 0:
+	case len(u.edits) == 0 && len(s.findings) == 0 && !s.both(u):
 		return Verdict{Pass: msg, Unsure: u.unsure}
 	}
 	pass := s.rewrite(u)
@@ -140,6 +140,17 @@ func (u *update) reachable() bool {
 // wanted reports whether it encodes routes of families that were negotiated.
 func (s *Session) wanted(u *update) (ip4, mp bool) {
 	return len(u.nlri) > 0 && s.agreed.families[ipv4Unicast], u.reach.offered && len(u.reach.nlri) > 0
+}
+
+// both reports whether routes of one family are withdrawn and announced. A prefix that is in both counts as
+// announced (RFC 4271 section 4.3); GoBGP would withdraw it.
+func (s *Session) both(u *update) bool {
+	ip4, mp := s.wanted(u)
+	un := u.unreach.offered && len(u.unreach.nlri) > 0
+	if len(u.withdrawn) > 0 && (ip4 || mp && u.reach.family == ipv4Unicast) {
+		return true
+	}
+	return un && (mp && u.reach.family == u.unreach.family || ip4 && u.unreach.family == ipv4Unicast)
 }
 
 // checkWhole checks what needs the whole message.

@@ -22,7 +22,15 @@ var updateCases = []updateCase{
 	{name: "default route", attrs: aBase, nlri: "00", same: true},
 	{name: "attributes out of order", attrs: aHop + aPath + aOrigin, nlri: nlri10, same: true},
 	{name: "extended length without need", attrs: "50 01 0001 00" + aPath + aHop, nlri: nlri10, same: true},
-	{name: "everything together", withdrawn: "08 0b", attrs: aBase + aReach6 + aUnreachVPN, nlri: nlri10, same: true},
+	{name: "several families together", withdrawn: "08 0b", attrs: aOrigin + aPath + aReach6 + aUnreachVPN, same: true},
+	{name: "4.3 a prefix in both fields is announced", withdrawn: nlri10, attrs: aBase, nlri: nlri10,
+		pass: [][]byte{updateOf(nlri10, "", ""), updateOf("", aBase, nlri10)}},
+	{name: "4.3 an IPv6 prefix in both attributes is announced", attrs: aOrigin + aUnreach6 + aPath + aReach6,
+		pass: [][]byte{updateOf("", aUnreach6, ""), updateOf("", aOrigin+aPath+aReach6, "")}},
+	{name: "4.3 an IPv4 prefix in a field and an attribute is announced", attrs: aBase + "80 0f 07 0001 01" + nlri10, nlri: nlri10,
+		pass: [][]byte{updateOf("", "80 0f 07 0001 01"+nlri10, ""), updateOf("", aBase, nlri10)}},
+	{name: "4.3 with something to discard", withdrawn: nlri10, attrs: aBase + "40 06 01 00", nlri: nlri10,
+		pass: [][]byte{updateOf(nlri10, "", ""), updateOf("", aBase, nlri10)}, finds: finding(WrongLength, Discarded, 6)},
 	{name: "each known attribute", attrs: aBase + aMED + aPref + "40 06 00" + "c0 07 08 0000fc01 c0000201" +
 		"c0 08 04 fc000001" + "80 09 04 0a000001" + "80 0a 08 0a000001 0a000002" + "c0 10 08 0002 fc00 00000001" +
 		"80 1a 0b 01 000b 0000000000000005" + "c0 20 0c 0000fc00 00000001 00000002" + "c0 23 04 0000fc00" + aNHC, nlri: nlri10, same: true},
