@@ -264,3 +264,13 @@ func (m *Machine) appendSNP(id CircuitID, p packet.SNP, out []Send) []Send {
 	}
 	return append(out, Send{id, raw})
 }
+
+// Pending reports whether an LSP waits to be sent, or to be acknowledged.
+func (m *Machine) Pending() bool {
+	for _, c := range m.circuits {
+		if len(c.srm) > 0 {
+			return true
+		}
+	}
+	return false
+}
