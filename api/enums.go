@@ -20,15 +20,16 @@ var (
 		pnc.ReasonContextUnknown:      pncv1.ResolveReason_RESOLVE_REASON_CONTEXT_UNKNOWN,
 	}
 	disregardToProto = map[pnc.DisregardReason]pncv1.DisregardReason{
-		pnc.DisregardNextHopMismatch:     pncv1.DisregardReason_DISREGARD_REASON_NEXT_HOP_MISMATCH,
-		pnc.DisregardMalformedAttribute:  pncv1.DisregardReason_DISREGARD_REASON_MALFORMED_ATTRIBUTE,
-		pnc.DisregardMalformedTLV:        pncv1.DisregardReason_DISREGARD_REASON_MALFORMED_TLV,
-		pnc.DisregardUnknownLength:       pncv1.DisregardReason_DISREGARD_REASON_UNKNOWN_LENGTH,
-		pnc.DisregardEBGPNotAllowed:      pncv1.DisregardReason_DISREGARD_REASON_EBGP_NOT_ALLOWED,
-		pnc.DisregardProxyNotAccepted:    pncv1.DisregardReason_DISREGARD_REASON_PROXY_NOT_ACCEPTED,
-		pnc.DisregardDuplicatePNC:        pncv1.DisregardReason_DISREGARD_REASON_DUPLICATE_PNC,
-		pnc.DisregardInvalidProxyAddress: pncv1.DisregardReason_DISREGARD_REASON_INVALID_PROXY_ADDRESS,
-		pnc.DisregardCommunityMissing:    pncv1.DisregardReason_DISREGARD_REASON_COMMUNITY_MISSING,
+		pnc.DisregardNextHopMismatch:       pncv1.DisregardReason_DISREGARD_REASON_NEXT_HOP_MISMATCH,
+		pnc.DisregardMalformedAttribute:    pncv1.DisregardReason_DISREGARD_REASON_MALFORMED_ATTRIBUTE,
+		pnc.DisregardMalformedTLV:          pncv1.DisregardReason_DISREGARD_REASON_MALFORMED_TLV,
+		pnc.DisregardUnknownLength:         pncv1.DisregardReason_DISREGARD_REASON_UNKNOWN_LENGTH,
+		pnc.DisregardEBGPNotAllowed:        pncv1.DisregardReason_DISREGARD_REASON_EBGP_NOT_ALLOWED,
+		pnc.DisregardProxyNotAccepted:      pncv1.DisregardReason_DISREGARD_REASON_PROXY_NOT_ACCEPTED,
+		pnc.DisregardDuplicatePNC:          pncv1.DisregardReason_DISREGARD_REASON_DUPLICATE_PNC,
+		pnc.DisregardInvalidProxyAddress:   pncv1.DisregardReason_DISREGARD_REASON_INVALID_PROXY_ADDRESS,
+		pnc.DisregardCommunityMissing:      pncv1.DisregardReason_DISREGARD_REASON_COMMUNITY_MISSING,
+		pnc.DisregardOriginatorNotAccepted: pncv1.DisregardReason_DISREGARD_REASON_ORIGINATOR_NOT_ACCEPTED,
 	}
 	eventToProto = map[pnc.EventKind]pncv1.CapabilityEventKind{
 		pnc.EventLearned:     pncv1.CapabilityEventKind_CAPABILITY_EVENT_KIND_LEARNED,

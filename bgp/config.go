@@ -37,6 +37,9 @@ type Config struct {
 
 	PNCCode       uint16         // characteristic code of the PNC; 0: nhc.DefaultPNCCode
 	AcceptProxies []netip.Prefix // proxies outside of these are disregarded; none: all are accepted
+	// AcceptFrom bounds whose routes a PNC is believed on, by BGP Identifier: the route's ORIGINATOR_ID
+	// (RFC 4456), without one and over EBGP the neighbour's own. IPv4 prefixes; none: anybody's.
+	AcceptFrom []netip.Prefix
 }
 
 // Family is an address family of routes.
@@ -89,8 +92,8 @@ type NeighborConfig struct {
 	ImportPrefixes, ExportPrefixes PrefixList
 	// RequireCommunities lets a PNC be believed only on a route with one of these; none: on any.
 	RequireCommunities []Community
-	// AcceptProxies bounds believed proxies in place of Config.AcceptProxies; none: that holds.
-	AcceptProxies []netip.Prefix
+	// AcceptProxies and AcceptFrom hold in place of those of Config; none: those hold.
+	AcceptProxies, AcceptFrom []netip.Prefix
 	// MaxPrefixes ends the session when the neighbour announces more of a family (RFC 4486); it stays down
 	// until its configuration changes. 0: no limit.
 	MaxPrefixes uint32

@@ -14,16 +14,17 @@ import (
 type learning struct {
 	context  string
 	code     uint16
-	accept   []netip.Prefix
+	accept   []netip.Prefix // proxies
+	from     []netip.Prefix // originators
 	routerID netip.Addr
 }
 
 func learnPolicy(c Config) learning {
-	return learning{context: c.Context, code: c.PNCCode, accept: c.AcceptProxies, routerID: c.RouterID}
+	return learning{context: c.Context, code: c.PNCCode, accept: c.AcceptProxies, from: c.AcceptFrom, routerID: c.RouterID}
 }
 
 func (l learning) equal(o learning) bool {
-	return l.context == o.context && l.code == o.code && l.routerID == o.routerID && slices.Equal(l.accept, o.accept)
+	return l.context == o.context && l.code == o.code && l.routerID == o.routerID && slices.Equal(l.accept, o.accept) && slices.Equal(l.from, o.from)
 }
 
 // verdict is what the NHC attribute of a path says, and how far it is believed.
@@ -90,14 +91,17 @@ func (l learning) judge(p *nhcPath, peer *peerInfo) verdict {
 		return v.reject(pnc.DisregardInvalidProxyAddress, err.Error(), false)
 	}
 	if p.untagged {
-		return v.reject(pnc.DisregardCommunityMissing, fmt.Sprintf("%s is believed with a community of its policy only", peer.name), false)
+		return v.reject(pnc.DisregardCommunityMissing, fmt.Sprintf("%s is believed with a community of the policy only", peer.name), false)
 	}
-	accept := l.accept
-	if len(peer.in.proxies) > 0 {
-		accept = peer.in.proxies
+	var within inbound
+	if p.vpn != nil && p.vpn.context != nil {
+		within = *p.vpn.context
 	}
-	if len(accept) > 0 && !slices.ContainsFunc(accept, func(x netip.Prefix) bool { return x.Contains(cap.Proxy) }) {
+	if !allowed(cap.Proxy, l.accept, peer.in.proxies, within.proxies) {
 		return v.reject(pnc.DisregardProxyNotAccepted, fmt.Sprintf("%s is in none of the accepted prefixes", cap.Proxy), false)
+	}
+	if from := netip.AddrFrom4(p.from); !allowed(from, l.from, peer.in.from, within.from) {
+		return v.reject(pnc.DisregardOriginatorNotAccepted, fmt.Sprintf("no PNC is accepted from %s, the route's originator", from), false)
 	}
 	return v
 }

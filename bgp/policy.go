@@ -23,26 +23,45 @@ type Community = engine.Community
 // ParseCommunity reads 65000:1, 65000:1:2, no-export or no-advertise.
 func ParseCommunity(s string) (Community, error) { return engine.ParseCommunity(s) }
 
-// inbound is the policy for what a neighbour announces. It may change while the session stays.
+// inbound is the policy for what a neighbour announces, or for what goes into a context. It may change while
+// the session stays.
 type inbound struct {
 	prefixes    PrefixList     // what is taken at all
 	communities []Community    // a PNC is believed with one of these only; none: with any
-	proxies     []netip.Prefix // instead of what holds for all neighbours; none: that
+	proxies     []netip.Prefix // instead of what holds for all; none: that
+	from        []netip.Prefix // originators, likewise
 	border      bool           // routes are taken, and their NHC is not believed
 }
 
 func (n *NeighborConfig) inbound() inbound {
-	return inbound{prefixes: n.ImportPrefixes, communities: n.RequireCommunities, proxies: n.AcceptProxies, border: n.Border}
+	return inbound{prefixes: n.ImportPrefixes, communities: n.RequireCommunities, proxies: n.AcceptProxies, from: n.AcceptFrom, border: n.Border}
 }
 
 func (a inbound) equal(b inbound) bool {
 	return slices.Equal(a.prefixes, b.prefixes) && slices.Equal(a.communities, b.communities) &&
-		slices.Equal(a.proxies, b.proxies) && a.border == b.border
+		slices.Equal(a.proxies, b.proxies) && slices.Equal(a.from, b.from) && a.border == b.border
 }
 
 // tagged reports whether a path with these communities may be believed.
 func (a inbound) tagged(have []Community) bool {
 	return len(a.communities) == 0 || slices.ContainsFunc(a.communities, func(c Community) bool { return slices.Contains(have, c) })
+}
+
+// allowed reports whether an address may be believed: each of the closer lists that is given must hold it, or
+// the general one where none is. An empty general list holds everything.
+func allowed(a netip.Addr, general []netip.Prefix, closer ...[]netip.Prefix) bool {
+	holds := func(list []netip.Prefix) bool {
+		return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(a) })
+	}
+	given := false
+	for _, list := range closer {
+		if len(list) > 0 {
+			if given = true; !holds(list) {
+				return false
+			}
+		}
+	}
+	return given || len(general) == 0 || holds(general)
 }
 
 // permits reports whether the neighbour's prefix list takes an announcement, and counts those it doesn't.
@@ -54,8 +73,36 @@ func (p *ribPeer) permits(prefix netip.Prefix) bool {
 	return ok
 }
 
+// broughtBy is the BGP Identifier of the speaker that brought a route into this AS. ORIGINATOR_ID says nothing
+// about a route from another AS (RFC 4456 section 8).
+func (p *peerInfo) broughtBy(from *engine.Path) (id [4]byte) {
+	a := from.OriginatorID
+	if p.ebgp || !a.IsValid() {
+		a = from.PeerID
+	}
+	if a.Is4() {
+		id = a.As4()
+	}
+	return id
+}
+
 // maxShutdown is how many octets a shutdown communication has at most.
 const maxShutdown = 255
+
+// checkBelieved says what is wrong with the lists of believed proxies and originators.
+func checkBelieved(at string, proxies, from []netip.Prefix) (errs []error) {
+	for _, p := range proxies {
+		if !p.IsValid() {
+			errs = append(errs, wrong(at, "accepted proxies: %q is no prefix", p))
+		}
+	}
+	for _, p := range from {
+		if !p.IsValid() || !p.Addr().Is4() {
+			errs = append(errs, wrong(at, "accepted originators: %q is no IPv4 prefix; a BGP Identifier is written as an IPv4 address", p))
+		}
+	}
+	return errs
+}
 
 // checkPolicy says what is wrong with a neighbour's policy.
 func (n *NeighborConfig) checkPolicy() (errs []error) {
@@ -66,11 +113,7 @@ func (n *NeighborConfig) checkPolicy() (errs []error) {
 	if err := n.ExportPrefixes.Check(); err != nil {
 		errs = append(errs, wrong(at, "export prefixes: %v", err))
 	}
-	for _, p := range n.AcceptProxies {
-		if !p.IsValid() {
-			errs = append(errs, wrong(at, "accepted proxies: %q is no prefix", p))
-		}
-	}
+	errs = append(errs, checkBelieved(at, n.AcceptProxies, n.AcceptFrom)...)
 	if len(n.Shutdown) > maxShutdown || !utf8.ValidString(n.Shutdown) {
 		errs = append(errs, wrong(at, "shutdown must be UTF-8 of at most %d octets (RFC 9003 section 2)", maxShutdown))
 	}

@@ -94,7 +94,8 @@ type nhcPath struct {
 	vpn      *vpnPath
 	nextHop  netip.Addr
 	peerID   netip.Addr
-	untagged bool // none of the communities that the neighbour's policy asks for
+	from     [4]byte // BGP Identifier of who brought the route into this AS
+	untagged bool    // none of the communities that the policy asks for
 	hasNHC   bool
 	nhcFlags uint8
 	nhc      []byte
@@ -274,7 +275,7 @@ func newPath(p *ribPeer, from *engine.Path) *path {
 		peer: p, id: from.PathID, localPref: from.LocalPref, med: from.MED, neighborAS: from.NeighborAS,
 		asPathLen: from.ASPathLen, clusters: len(from.ClusterList), origin: from.Origin, originator: originator,
 		nhcPath: nhcPath{
-			v6: from.Prefix.Addr().Is6(), nextHop: from.NextHop, peerID: from.PeerID, untagged: !p.in.tagged(from.Communities),
+			v6: from.Prefix.Addr().Is6(), nextHop: from.NextHop, peerID: from.PeerID, from: p.broughtBy(from), untagged: !p.in.tagged(from.Communities),
 			hasNHC: from.HasNHC, nhcFlags: from.NHCFlags, nhc: from.NHC,
 		},
 	}

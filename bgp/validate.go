@@ -90,11 +90,7 @@ func (c *Config) check() error {
 	if c.PNCCode <= nhc.CodeBGPID {
 		bad("PNC code", "%d is assigned to another characteristic or reserved", c.PNCCode)
 	}
-	for _, p := range c.AcceptProxies {
-		if !p.IsValid() {
-			bad("accepted proxies", "%q is no prefix", p)
-		}
-	}
+	errs = append(errs, checkBelieved("BGP", c.AcceptProxies, c.AcceptFrom)...)
 	seen := map[netip.Addr]bool{}
 	for i := range c.Neighbors {
 		n := &c.Neighbors[i]

@@ -3,6 +3,7 @@ package bgp
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"pncd/bgp/engine"
 	"pncd/bgp/nhc"
@@ -48,6 +49,21 @@ type ContextConfig struct {
 	// route sends the VPN's traffic with it: LabelImplicitNull where no router does, else the label
 	// that the router at the next hop allocated for this VPN.
 	Label *uint32
+
+	// ImportPrefixes says which routes are taken into the context, beside the neighbour's own list.
+	// RequireCommunities, AcceptProxies and AcceptFrom bound which PNCs are believed there: those of the
+	// neighbour hold too, those of Config where neither has any.
+	ImportPrefixes            PrefixList
+	RequireCommunities        []Community
+	AcceptProxies, AcceptFrom []netip.Prefix
+	// ExportPrefixes says which senders are announced; empty: all. Communities are attached to them,
+	// beside those of Config.
+	ExportPrefixes PrefixList
+	Communities    []Community
+}
+
+func (c *ContextConfig) inbound() inbound {
+	return inbound{prefixes: c.ImportPrefixes, communities: c.RequireCommunities, proxies: c.AcceptProxies, from: c.AcceptFrom}
 }
 
 // VPNOriginateConfig is one sender prefix inside a VPN for which this node announces the PNC, as
@@ -71,6 +87,13 @@ func (c *Config) checkVPN() (errs []error) {
 			errs = append(errs, wrong(at, "is configured twice"))
 		}
 		seen[x.Name] = true
+		if err := x.ImportPrefixes.Check(); err != nil {
+			errs = append(errs, wrong(at, "import prefixes: %v", err))
+		}
+		if err := x.ExportPrefixes.Check(); err != nil {
+			errs = append(errs, wrong(at, "export prefixes: %v", err))
+		}
+		errs = append(errs, checkBelieved(at, x.AcceptProxies, x.AcceptFrom)...)
 		if l := x.Label; l != nil && (*l < firstLabel || *l > lastLabel) && *l != LabelImplicitNull {
 			errs = append(errs, wrong(at, "label %d must be implicit null (3) or from %d to %d (RFC 3032 section 2.1)", *l, firstLabel, lastLabel))
 		}
@@ -137,6 +160,7 @@ type vpnOriginator struct {
 type vpnItem struct {
 	VPNOriginateConfig
 	announcement engine.Announcement
+	denied       bool // the context's list doesn't permit it
 }
 
 // configure takes over what a configuration that is complete announces.
@@ -145,12 +169,12 @@ func (o *vpnOriginator) configure(c Config) {
 	for _, v := range c.OriginateVPN {
 		x := c.vpnContext(v.Context)
 		a, err := v.announcement(x, c.PNCCode)
-		a.Attributes = tag(a.Attributes, c.Communities)
+		a.Attributes = tag(a.Attributes, slices.Concat(c.Communities, x.Communities))
 		if err != nil {
 			o.err = err // the configuration's check leaves nothing that can fail
 			continue
 		}
-		o.wanted[engine.VPNPrefix{RD: x.RD, VPN: true, Prefix: v.Prefix}] = vpnItem{v, a}
+		o.wanted[engine.VPNPrefix{RD: x.RD, VPN: true, Prefix: v.Prefix}] = vpnItem{v, a, !x.ExportPrefixes.Permits(v.Prefix)}
 	}
 }
 
@@ -176,16 +200,27 @@ func (v *VPNOriginateConfig) announcement(x *ContextConfig, code uint16) (engine
 	}, err
 }
 
+// inactivePolicy is why a sender inside a context is not announced though the mechanism is on.
+const inactivePolicy inactive = "export_prefixes of the context does not permit it"
+
+// why an item is not announced; off says so for reasons that are not its context's.
+func (it vpnItem) why(off func(vpnItem) inactive) inactive {
+	if w := off(it); w != active || !it.denied {
+		return w
+	}
+	return inactivePolicy
+}
+
 // plan says what has to be told to the engine.
 func (o *vpnOriginator) plan(off func(vpnItem) inactive) (announce []engine.Announcement, withdraw []engine.VPNPrefix) {
 	for k, it := range o.wanted {
 		have, announced := o.current[k]
-		if off(it) == active && !(announced && equalVPN(have, it.announcement)) {
+		if it.why(off) == active && !(announced && equalVPN(have, it.announcement)) {
 			announce = append(announce, it.announcement)
 		}
 	}
 	for k := range o.current {
-		if it, ok := o.wanted[k]; !ok || off(it) != active {
+		if it, ok := o.wanted[k]; !ok || it.why(off) != active {
 			withdraw = append(withdraw, k)
 		}
 	}
@@ -221,8 +256,8 @@ func (o *vpnOriginator) status(running bool, off func(vpnItem) inactive) (out []
 		case st.Active:
 		case !running:
 			st.InactiveReason = ErrNotRunning.Error()
-		case off(it) != active:
-			st.InactiveReason = string(off(it))
+		case it.why(off) != active:
+			st.InactiveReason = string(it.why(off))
 		case o.err != nil:
 			st.InactiveReason = o.err.Error()
 		}

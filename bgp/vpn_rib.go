@@ -14,6 +14,7 @@ type vpnPath struct {
 	rd      engine.RD
 	name    string // rd as text
 	targets []engine.RouteTarget
+	context *inbound // the policy of the context that it went into
 }
 
 // vpnVRF is a context that imports VPN routes. As in a router's VRF, the paths of a prefix compete
@@ -21,6 +22,7 @@ type vpnPath struct {
 type vpnVRF struct {
 	vrf
 	imports []engine.RouteTarget
+	in      inbound
 }
 
 func (v *vpnVRF) wants(targets []engine.RouteTarget) bool {
@@ -42,11 +44,12 @@ func (r *rib) vrfs() iter.Seq2[string, *vrf] {
 }
 
 // vpnPath takes in one announcement or withdrawal of a VPN route: into every context that imports one
-// of its route targets, out of all others. A route that no context imports is counted and not kept,
-// nor is its PNC judged.
+// of its route targets and whose policy takes it, out of all others. A route that no context imports is counted
+// and not kept, nor is its PNC judged. Each context judges by its own policy, so each has its own verdict.
 func (r *rib) vpnPath(from *engine.Path, x *path) {
-	x.vpn = &vpnPath{rd: from.RD, name: from.RD.String(), targets: from.Targets}
-	judged, matched := false, false
+	vpn := vpnPath{rd: from.RD, name: from.RD.String(), targets: from.Targets}
+	x.vpn = &vpn
+	matched := false
 	permitted := from.Withdrawn || x.peer.permits(from.Prefix)
 	for name, v := range r.contexts {
 		if from.Withdrawn || !permitted || !v.wants(from.Targets) {
@@ -54,16 +57,20 @@ func (r *rib) vpnPath(from *engine.Path, x *path) {
 			continue
 		}
 		matched = true
-		if !judged {
-			judged = true
-			x.verdict = r.policy.judge(&x.nhcPath, &x.peer.peerInfo)
-			r.report(name, from.Prefix, x)
+		if !v.in.prefixes.Permits(from.Prefix) {
+			x.peer.refused++
+			r.remove(name, &v.vrf, from.Prefix, x)
+			continue
 		}
+		own, ownVPN := *x, vpn // each context has its own best path
+		ownVPN.context = &v.in
+		own.vpn, own.untagged = &ownVPN, x.untagged || !v.in.tagged(from.Communities)
+		own.verdict = r.policy.judge(&own.nhcPath, &x.peer.peerInfo)
+		r.report(name, from.Prefix, &own)
 		if !x.peer.accept || r.policy.looped(from, &x.peer.peerInfo) {
 			r.remove(name, &v.vrf, from.Prefix, x)
 			continue
 		}
-		own := *x // each context has its own best path
 		v.put(from.Prefix, &own)
 	}
 	if !from.Withdrawn && permitted && !matched {
@@ -72,7 +79,8 @@ func (r *rib) vpnPath(from *engine.Path, x *path) {
 }
 
 // importing takes over the configured contexts. Paths that are not imported any more leave. It reports
-// whether a context imports what it did not before: then the VPN paths have to be seen again.
+// whether a context imports what it did not before, or has another policy: then the VPN paths have to be seen
+// again.
 func (r *rib) importing(contexts []ContextConfig) (out learned, again bool) {
 	for name, v := range r.contexts {
 		if i := slices.IndexFunc(contexts, func(c ContextConfig) bool { return c.Name == name }); i < 0 {
@@ -90,6 +98,8 @@ func (r *rib) importing(contexts []ContextConfig) (out learned, again bool) {
 			again = again || !slices.Contains(v.imports, t)
 		}
 		v.imports = slices.Clone(c.Import)
+		again = again || !v.in.equal(c.inbound())
+		v.in = c.inbound()
 		r.dropFrom(c.Name, &v.vrf, func(x *path) bool { return !v.wants(x.vpn.targets) })
 	}
 	return r.flush(), again

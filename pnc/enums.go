@@ -61,16 +61,17 @@ type DisregardReason uint8
 
 // The reasons for disregarding a capability.
 const (
-	DisregardNone                DisregardReason = iota // believed, or there is none
-	DisregardNextHopMismatch                            // the header's next hop is not the route's
-	DisregardMalformedAttribute                         // the attribute can't be parsed; the route was kept
-	DisregardMalformedTLV                               // a TLV can't be parsed; the others were used
-	DisregardUnknownLength                              // the PNC's length is neither 4 nor 16 octets
-	DisregardEBGPNotAllowed                             // from an EBGP peer that is not configured to be believed
-	DisregardProxyNotAccepted                           // the proxy is outside of the accepted prefixes
-	DisregardDuplicatePNC                               // several different PNCs; the first was used
-	DisregardInvalidProxyAddress                        // the proxy is no usable unicast address
-	DisregardCommunityMissing                           // the neighbour's policy asks for a community that the route lacks
+	DisregardNone                  DisregardReason = iota // believed, or there is none
+	DisregardNextHopMismatch                              // the header's next hop is not the route's
+	DisregardMalformedAttribute                           // the attribute can't be parsed; the route was kept
+	DisregardMalformedTLV                                 // a TLV can't be parsed; the others were used
+	DisregardUnknownLength                                // the PNC's length is neither 4 nor 16 octets
+	DisregardEBGPNotAllowed                               // from an EBGP peer that is not configured to be believed
+	DisregardProxyNotAccepted                             // the proxy is outside of the accepted prefixes
+	DisregardDuplicatePNC                                 // several different PNCs; the first was used
+	DisregardInvalidProxyAddress                          // the proxy is no usable unicast address
+	DisregardCommunityMissing                             // a policy asks for a community that the route lacks
+	DisregardOriginatorNotAccepted                        // the route's originator is none of those that are believed
 
 	disregardCount
 )
@@ -78,7 +79,7 @@ const (
 var disregardNames = [disregardCount]string{
 	"none", "next-hop-mismatch", "malformed-attribute", "malformed-tlv", "unknown-length",
 	"ebgp-not-allowed", "proxy-not-accepted", "duplicate-pnc", "invalid-proxy-address",
-	"community-missing",
+	"community-missing", "originator-not-accepted",
 }
 
 // String gives the name used in output, as in next-hop-mismatch.

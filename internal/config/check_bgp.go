@@ -21,6 +21,7 @@ func (c *checker) bgp(b *BGP) {
 	c.want(b.Port == -1 || b.Port >= 1 && b.Port <= 65535, "bgp.port", "%d is neither a port nor -1", b.Port)
 	c.want(b.PNCCode > 3, "bgp.pnc_code", "%d is reserved or assigned to another characteristic", b.PNCCode)
 	c.communities("bgp.communities", b.Communities)
+	c.originators("bgp.accept_from", b.AcceptFrom)
 	seen := map[netip.Addr]int{}
 	for i := range b.Neighbors {
 		n, at := &b.Neighbors[i], index("bgp.neighbors", i)
@@ -74,10 +75,18 @@ func (c *checker) policy(at string, n *Neighbor) {
 	c.prefixList(at+".import_prefixes", n.ImportPrefixes)
 	c.prefixList(at+".export_prefixes", n.ExportPrefixes)
 	c.communities(at+".require_communities", n.RequireCommunities)
+	c.originators(at+".accept_from", n.AcceptFrom)
 	c.want(!n.Border || n.AS != n.LocalAS, at+".border", "only for an EBGP neighbour")
 	c.want(!n.Border || !n.AcceptEBGP, at+".border", "give either border or accept_ebgp")
 	c.want(!n.Border || n.SendNHC == nil || !*n.SendNHC, at+".border", "no NHC leaves the domain: give either border or send_nhc")
 	c.want(len(n.Shutdown) <= maxShutdown, at+".shutdown", "a shutdown communication has at most %d octets", maxShutdown)
+}
+
+// originators checks prefixes of BGP Identifiers, which are written as IPv4 addresses (RFC 6286).
+func (c *checker) originators(key string, list []Prefix) {
+	for i, p := range list {
+		c.want(p.IsValid() && p.Addr().Is4(), index(key, i), "%s is not an IPv4 prefix: a BGP Identifier is written as an IPv4 address", p)
+	}
 }
 
 func (c *checker) prefixList(key string, list []PrefixRule) {

@@ -92,6 +92,7 @@ type BGP struct {
 	PreferLocalPref uint32 `yaml:"prefer_local_pref"`
 
 	AcceptProxies []Prefix   `yaml:"accept_proxies"`
+	AcceptFrom    []Prefix   `yaml:"accept_from"` // originators' BGP Identifiers
 	Neighbors     []Neighbor `yaml:"neighbors"`
 }
 
@@ -125,6 +126,7 @@ type Neighbor struct {
 	ExportPrefixes     []PrefixRule `yaml:"export_prefixes"`
 	RequireCommunities []string     `yaml:"require_communities"`
 	AcceptProxies      []Prefix     `yaml:"accept_proxies"` // empty: bgp.accept_proxies
+	AcceptFrom         []Prefix     `yaml:"accept_from"`    // empty: bgp.accept_from
 	MaxPrefixes        uint32       `yaml:"max_prefixes"`   // 0: no limit
 	Shutdown           string       `yaml:"shutdown"`       // empty: the session is kept
 }

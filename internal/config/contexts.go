@@ -15,6 +15,13 @@ type Context struct {
 	RD     string   `yaml:"rd"`
 	Export []string `yaml:"export"` // route targets
 	Label  Label    `yaml:"label"`
+
+	ImportPrefixes     []PrefixRule `yaml:"import_prefixes"`
+	RequireCommunities []string     `yaml:"require_communities"`
+	AcceptProxies      []Prefix     `yaml:"accept_proxies"`
+	AcceptFrom         []Prefix     `yaml:"accept_from"`
+	ExportPrefixes     []PrefixRule `yaml:"export_prefixes"`
+	Communities        []string     `yaml:"communities"`
 }
 
 // Label is an MPLS label: implicit-null, or a number from 16 to 1048575. The zero value means that none
@@ -73,6 +80,11 @@ func (c *checker) contexts(cfg *Config) {
 		c.want(x.RD == "" || isVPNNumber(x.RD), at+".rd", vpnNumberRule, x.RD)
 		c.targets(at+".import", x.Import)
 		c.targets(at+".export", x.Export)
+		c.prefixList(at+".import_prefixes", x.ImportPrefixes)
+		c.prefixList(at+".export_prefixes", x.ExportPrefixes)
+		c.communities(at+".require_communities", x.RequireCommunities)
+		c.communities(at+".communities", x.Communities)
+		c.originators(at+".accept_from", x.AcceptFrom)
 	}
 	for i, s := range cfg.Static {
 		c.want(s.Context == "" || byName[s.Context] != nil, index("static", i)+".context", "%q is none of contexts", s.Context)

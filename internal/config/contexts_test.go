@@ -67,6 +67,11 @@ func TestAWrongContextNamesTheKeyAndTheRule(t *testing.T) {
 		{"198.51.100.0/24, context: blue", `198.51.100.0/24, context: blue, next_hop: "2001:db8::1"`, "is IPv6 and the VPN's prefix is IPv4"},
 		{"vpnv6-unicast]", "vpnv5-unicast]", "vpnv5-unicast"},
 		{"name: red,", "name: red, vrf: red,", "vrf"},
+		{"name: red,", `name: red, accept_from: ["::/0"],`, "contexts[1].accept_from[0]: ::/0 is not an IPv4 prefix"},
+		{"name: red,", "name: red, import_prefixes: [{le: 24}],", "contexts[1].import_prefixes[0].prefix: required"},
+		{"name: red,", "name: red, export_prefixes: [{prefix: 10.0.0.0/8, le: 7}],", "contexts[1].export_prefixes[0].le: 7 is not between 8 and 32"},
+		{"name: red,", "name: red, require_communities: [blue],", "contexts[1].require_communities[0]: \"blue\" is not a community"},
+		{"name: red,", "name: red, communities: [\"1:2:3:4\"],", "contexts[1].communities[0]: \"1:2:3:4\" is not a community"},
 	} {
 		text := strings.Replace(vpnBase, tt.from, tt.to, 1)
 		if text == vpnBase {

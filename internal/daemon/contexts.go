@@ -26,7 +26,11 @@ func bgpContexts(c *config.Config) ([]bgp.ContextConfig, error) {
 	var out []bgp.ContextConfig
 	for i, x := range c.Contexts {
 		var err error
-		v := bgp.ContextConfig{Name: x.Name}
+		v := bgp.ContextConfig{
+			Name: x.Name, ImportPrefixes: prefixList(x.ImportPrefixes), RequireCommunities: communities(x.RequireCommunities),
+			AcceptProxies: prefixes(x.AcceptProxies), AcceptFrom: prefixes(x.AcceptFrom),
+			ExportPrefixes: prefixList(x.ExportPrefixes), Communities: communities(x.Communities),
+		}
 		if x.RD != "" {
 			if v.RD, err = bgp.ParseRD(x.RD); err != nil {
 				return nil, fmt.Errorf("contexts[%d].rd: %w", i, err)

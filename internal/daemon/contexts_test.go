@@ -12,12 +12,18 @@ import (
 
 const vpnConfig = `
 contexts:
-  - {name: blue, import: ["65000:100", "192.0.2.1:7"], rd: "65000:1", export: ["4200000000:9"], label: 1001}
+  - {name: blue, import: ["65000:100", "192.0.2.1:7"], rd: "65000:1", export: ["4200000000:9"], label: 1001,
+     import_prefixes: [{prefix: 10.0.0.0/8, le: 24}], export_prefixes: [{prefix: 10.0.0.0/8, deny: true}],
+     require_communities: ["65000:1"], communities: ["65000:3:4"], accept_proxies: [192.0.2.0/28], accept_from: [192.0.2.16/28]}
   - {name: red, import: ["65000:200"]}
 static:
   - {prefix: 203.0.113.0/24, proxy: 192.0.2.98}
   - {prefix: 203.0.113.0/24, proxy: 192.0.2.99, context: blue}
-bgp: {as: 65000, router_id: 192.0.2.1, neighbors: [{address: 192.0.2.254, as: 65000, families: [vpnv4-unicast, ipv6-unicast, vpnv6-unicast]}]}
+bgp:
+  as: 65000
+  router_id: 192.0.2.1
+  accept_from: [192.0.2.32/28]
+  neighbors: [{address: 192.0.2.254, as: 65000, families: [vpnv4-unicast, ipv6-unicast, vpnv6-unicast], accept_from: [192.0.2.48/28]}]
 proxy:
   ipv4: 192.0.2.1
   taps: [a]
@@ -44,6 +50,12 @@ func TestContextsOfTheFileReachTheSpeakerAndTheTable(t *testing.T) {
 	if blue.Name != "blue" || blue.RD.String() != "65000:1" || len(blue.Import) != 2 || blue.Import[1].String() != "192.0.2.1:7" ||
 		blue.Export[0].String() != "4200000000:9" || *blue.Label != 1001 || red.Label != nil || red.Import[0].String() != "65000:200" {
 		t.Errorf("%+v", b.Contexts)
+	}
+	if p := blue.ImportPrefixes; len(p) != 1 || p[0].LE != 24 || len(blue.ExportPrefixes) != 1 || !blue.ExportPrefixes[0].Deny ||
+		len(blue.RequireCommunities) != 1 || len(blue.Communities) != 1 || blue.Communities[0].String() != "65000:3:4" ||
+		blue.AcceptProxies[0].String() != "192.0.2.0/28" || blue.AcceptFrom[0].String() != "192.0.2.16/28" ||
+		b.AcceptFrom[0].String() != "192.0.2.32/28" || b.Neighbors[0].AcceptFrom[0].String() != "192.0.2.48/28" {
+		t.Errorf("policies: %+v", b)
 	}
 	if o.Context != "blue" || o.Prefix.String() != "198.51.100.0/24" || o.Proxy.String() != "192.0.2.2" || o.NextHop.String() != "192.0.2.2" {
 		t.Errorf("%+v", o)

@@ -102,7 +102,7 @@ func bgpSettings(c *config.Config) (bgp.Config, error) {
 	b := c.BGP
 	out := bgp.Config{
 		RouterID: b.RouterID.Addr, AS: b.AS, ListenPort: b.Port, ListenAddresses: addrs(b.Listen),
-		PNCCode: b.PNCCode, AcceptProxies: prefixes(b.AcceptProxies), PreferLocalPref: b.PreferLocalPref,
+		PNCCode: b.PNCCode, AcceptProxies: prefixes(b.AcceptProxies), AcceptFrom: prefixes(b.AcceptFrom), PreferLocalPref: b.PreferLocalPref,
 		Communities: communities(b.Communities),
 	}
 	for i := range b.Neighbors {
@@ -140,7 +140,7 @@ func neighborSettings(n *config.Neighbor) (bgp.NeighborConfig, error) {
 		LocalAddress: n.LocalAddress.Addr, AddPath: n.AddPath, AcceptEBGP: n.AcceptEBGP, SendNHC: n.SendNHC,
 		GracefulRestart: n.GracefulRestart, LongLivedRestart: n.LongLivedRestart.Duration, AllowOwnAS: n.AllowOwnAS,
 		Border: n.Border, ImportPrefixes: prefixList(n.ImportPrefixes), ExportPrefixes: prefixList(n.ExportPrefixes),
-		RequireCommunities: communities(n.RequireCommunities), AcceptProxies: prefixes(n.AcceptProxies),
+		RequireCommunities: communities(n.RequireCommunities), AcceptProxies: prefixes(n.AcceptProxies), AcceptFrom: prefixes(n.AcceptFrom),
 		MaxPrefixes: n.MaxPrefixes, Shutdown: n.Shutdown,
 	}
 	for _, f := range n.Families {

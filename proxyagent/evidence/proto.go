@@ -137,6 +137,8 @@ func disregardToProto(r pnc.DisregardReason) pncv1.DisregardReason {
 		return pncv1.DisregardReason_DISREGARD_REASON_INVALID_PROXY_ADDRESS
 	case pnc.DisregardCommunityMissing:
 		return pncv1.DisregardReason_DISREGARD_REASON_COMMUNITY_MISSING
+	case pnc.DisregardOriginatorNotAccepted:
+		return pncv1.DisregardReason_DISREGARD_REASON_ORIGINATOR_NOT_ACCEPTED
 	default:
 		return pncv1.DisregardReason_DISREGARD_REASON_UNSPECIFIED
 	}
