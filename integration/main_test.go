@@ -14,11 +14,26 @@ import (
 	"time"
 
 	"pncd/integration/bed"
+	"pncd/integration/lab"
 )
 
-// leftovers is what a test must not add to: network namespaces, links, lab state, temporary folders.
+// leftovers is what a test must not add to: network namespaces, links, lab state, temporary files.
 func leftovers() (string, error) {
 	var out strings.Builder
+	for _, pattern := range []string{
+		filepath.Join(os.TempDir(), "pncd-*"), // TestMain's own folder
+		filepath.Join(lab.DefaultStateDir, fmt.Sprintf("*-%d*", os.Getpid())),
+	} {
+		paths, err := filepath.Glob(pattern)
+		if err != nil {
+			return "", err
+		}
+		for _, p := range paths {
+			if p != built.dir {
+				out.WriteString(p + "\n")
+			}
+		}
+	}
 	for _, argv := range [][]string{{"ip", "netns", "list"}, {"ip", "-o", "link", "show"}} {
 		b, err := exec.Command(argv[0], argv[1:]...).Output()
 		if err != nil {
@@ -35,6 +50,14 @@ func leftovers() (string, error) {
 }
 
 func TestMain(m *testing.M) {
+	tmp, err := os.MkdirTemp("", "pncd-it-")
+	if err == nil {
+		err = os.Setenv("TMPDIR", tmp)
+	}
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
 	before, err := leftovers()
 	if err != nil {
 		fmt.Println(err)
@@ -48,9 +71,7 @@ func TestMain(m *testing.M) {
 	if err == nil {
 		err = childrenLeft()
 	}
-	if built.dir != "" {
-		err = errors.Join(err, os.RemoveAll(built.dir))
-	}
+	err = errors.Join(err, os.RemoveAll(tmp)) // what pncd was built into, too
 	if err != nil {
 		fmt.Println(err)
 		code = max(code, 1)

@@ -47,7 +47,7 @@ type advance struct {
 }
 
 // newAdvance pairs each response stream with the request stream in the other direction whose PSNs it
-// repeats most.
+// repeats most, the one of the lowest QP among equals.
 func newAdvance(packets []captured) *advance {
 	a := &advance{
 		requests: map[stream]*span{}, responses: map[stream]stream{},
@@ -89,7 +89,7 @@ func newAdvance(packets []captured) *advance {
 	for s, v := range votes {
 		best := 0
 		for req, n := range v {
-			if n > best {
+			if n > best || n == best && req.qp < a.responses[s].qp {
 				a.responses[s], best = req, n
 			}
 		}

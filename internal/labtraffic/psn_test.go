@@ -213,3 +213,19 @@ func TestBadCaptureNamesFileAndReason(t *testing.T) {
 		}
 	}
 }
+
+func TestResponsesToTwoLikeRequestStreamsAlwaysMoveWithTheSameOne(t *testing.T) {
+	packet := func(from side, op roce.Opcode, qp, psn uint32, body ...byte) captured {
+		return captured{from: from, packet: roce.Packet{BTH: roce.BTH{Opcode: op, DestQP: qp, PSN: psn}, Body: body}}
+	}
+	send := roce.Opcode(roce.OpSendOnly)
+	packets := []captured{
+		packet(local, send, 9, 100), packet(local, send, 5, 100), packet(local, send, 7, 100),
+		packet(peer, roce.OpcodeRCAck, 3, 100, 0, 0, 0, 1),
+	}
+	for range 50 {
+		if got := newAdvance(packets).responses[stream{peer, 3}]; got != (stream{local, 5}) {
+			t.Fatalf("the responses move with %+v", got)
+		}
+	}
+}

@@ -93,7 +93,7 @@ func (w *Watcher) Watch(ctx context.Context, fn func(SeenCNP) error) error {
 		if _, err := unix.Poll(fds, 50); err != nil && !errors.Is(err, unix.EINTR) {
 			return fmt.Errorf("watch %s: %w", w.name, err)
 		}
-		for {
+		for ctx.Err() == nil {
 			n, oobn, _, _, err := unix.Recvmsg(w.fd, buf, oob, 0)
 			if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
 				break
