@@ -15,8 +15,8 @@ import (
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// net is systems joined by point-to-point circuits; circuit names are the two systems' numbers.
-type net struct {
+// world is systems joined by point-to-point circuits; circuit names are the two systems' numbers.
+type world struct {
 	t       *testing.T
 	now     time.Time
 	systems map[int]*Machine
@@ -26,8 +26,8 @@ type net struct {
 }
 
 // build makes systems with circuits between the pairs; those below 10 are routers.
-func build(t *testing.T, change func(n int, c *Config), pairs ...[2]int) *net {
-	n := &net{t: t, now: start, systems: map[int]*Machine{}, cut: map[string]bool{}, learned: map[int][]igp.Learned{}}
+func build(t *testing.T, change func(n int, c *Config), pairs ...[2]int) *world {
+	n := &world{t: t, now: start, systems: map[int]*Machine{}, cut: map[string]bool{}, learned: map[int][]igp.Learned{}}
 	configs := map[int]*Config{}
 	for _, p := range pairs {
 		for _, id := range p {
@@ -58,7 +58,7 @@ func build(t *testing.T, change func(n int, c *Config), pairs ...[2]int) *net {
 
 func name(p [2]int) string { return fmt.Sprintf("%d-%d", p[0], p[1]) }
 
-func (n *net) system(c Config) *Machine {
+func (n *world) system(c Config) *Machine {
 	n.t.Helper()
 	m, err := New(c, n.now)
 	if err != nil {
@@ -67,7 +67,7 @@ func (n *net) system(c Config) *Machine {
 	return m
 }
 
-func (n *net) link(p [2]int, up bool) {
+func (n *world) link(p [2]int, up bool) {
 	for i, id := range p {
 		if m := n.systems[id]; m != nil {
 			m.LinkChanged(n.now, name(p), Link{Up: up, MAC: [6]byte{2, 0, 0, byte(p[0]), byte(p[1]), byte(i)}, MTU: 1500,
@@ -78,7 +78,7 @@ func (n *net) link(p [2]int, up bool) {
 }
 
 // pass lets time pass; frames take a millisecond.
-func (n *net) pass(d time.Duration) {
+func (n *world) pass(d time.Duration) {
 	n.t.Helper()
 	end := n.now.Add(d)
 	for steps := 0; ; steps++ {
@@ -125,7 +125,7 @@ func (n *net) pass(d time.Duration) {
 }
 
 // holds gives what a system has learned with the P flag, as a line each.
-func (n *net) holds(id int) []string {
+func (n *world) holds(id int) []string {
 	state := map[string]string{}
 	for _, l := range n.learned[id] {
 		k := l.Prefix.String() + " of " + l.Originator[12:]
@@ -144,7 +144,7 @@ func (n *net) holds(id int) []string {
 	return all
 }
 
-func (n *net) want(id int, want ...string) {
+func (n *world) want(id int, want ...string) {
 	n.t.Helper()
 	if got := n.holds(id); !slices.Equal(got, want) {
 		n.t.Fatalf("system %d holds\n %s\nwant\n %s", id, strings.Join(got, "\n "), strings.Join(want, "\n "))
@@ -156,7 +156,7 @@ func ad(prefix, proxy string) igp.Advertisement {
 }
 
 // chain is a leaf, two routers and a leaf.
-func chain(t *testing.T, change func(int, *Config)) *net {
+func chain(t *testing.T, change func(int, *Config)) *world {
 	n := build(t, change, [2]int{10, 1}, [2]int{1, 2}, [2]int{2, 11})
 	n.pass(3 * time.Second)
 	return n
