@@ -62,7 +62,7 @@ func (d *Daemon) counts() []count {
 		out = append(out, flowCounts(p.flows.Counters())...)
 		out = append(out, count{part: "learner", name: "late", value: p.learner.group.Late(), help: "Packets that came after a later one had been learned from."})
 	}
-	out = append(out, d.boundCounts()...)
+	out = append(append(out, d.boundCounts()...), d.readinessCounts()...)
 	return append(append(out, d.apiCounts()...), d.bgpCounts()...)
 }
 
@@ -145,7 +145,7 @@ func flowCounts(c flowmap.Counters) []count {
 		learner("malformed", c.Malformed, "Packets too short for their opcode, and CM datagrams that don't parse."),
 		learner("foreign", c.Foreign, "Packets whose interface, source MAC or TTL differs from their stream's."),
 		learner("cnp", c.CNP, "CNPs seen and ignored."),
-		learner("cm-mismatch", c.CMMismatch, "CM datagrams whose GIDs are not the outer addresses."),
+		learner("cm-mismatch", c.CMMismatch, "CM datagrams whose GIDs, QP or way here is not that of the connection."),
 		learner("cm-evicted", c.CMEvicted, "Unfinished CM exchanges dropped to keep the bound."),
 	}
 	for _, k := range []struct {

@@ -48,11 +48,11 @@ func (sh *shard) observeCM(o *Observation, key pairKey, from uint8, at int64) {
 	if p != nil {
 		e = p.exchangeOf(from, cm.LocalCommID, cm.RemoteCommID)
 	}
-	sh.cmAnswer(p, e, from, cm, at)
+	sh.cmAnswer(o, p, e, from, cm, at)
 }
 
 // cmAnswer takes the messages that refer to an exchange; e is nil when its REQ was not seen.
-func (sh *shard) cmAnswer(p *addrPair, e *exchange, from uint8, cm *roce.CM, at int64) {
+func (sh *shard) cmAnswer(o *Observation, p *addrPair, e *exchange, from uint8, cm *roce.CM, at int64) {
 	if e != nil {
 		e.at = at
 	}
@@ -61,7 +61,11 @@ func (sh *shard) cmAnswer(p *addrPair, e *exchange, from uint8, cm *roce.CM, at 
 		sh.c.CMMRA++
 	case roce.CMREP:
 		sh.c.CMREP++
-		if e != nil && e.side != from {
+		switch {
+		case e == nil || e.side == from:
+		case !e.replied && !sh.cmFree(o, p.key.context, o.Packet.Src, cm.LocalQPN, at):
+			sh.c.CMMismatch++
+		default:
 			sh.cmREP(e, cm, at)
 		}
 	case roce.CMRTU:
@@ -133,7 +137,8 @@ func (sh *shard) cmReplaced(e *exchange, at int64) {
 }
 
 // cmFree ends the connection that a QP has, because its owner connects it anew. It reports false when the
-// datagram does not come the way that the QP's own packets came: then it is not believed (rule 11).
+// connection is live and the datagram does not come the way that the QP's own packets come: then it is not
+// believed (rule 11).
 func (sh *shard) cmFree(o *Observation, context uint32, owner netip.Addr, qp uint32, at int64) bool {
 	l := sh.m.claims.holder(claimKey{owner.As16(), context, qp})
 	if l == nil {
@@ -145,7 +150,7 @@ func (sh *shard) cmFree(o *Observation, context uint32, owner netip.Addr, qp uin
 		return true
 	}
 	for _, s := range l.streams { // the owner's own packets go to the other side
-		if s.pair.addr[1-s.side] == owner && s.packets > 0 && s.id.set && !s.id.sameSource(o) {
+		if s.pair.addr[1-s.side] == owner && s.packets > 0 && at-s.lastAt <= liveFor && !s.id.sameSource(o) {
 			return false
 		}
 	}
@@ -212,7 +217,11 @@ func (sh *shard) cmDREQ(p *addrPair, e *exchange, from uint8, cm *roce.CM, at in
 		return
 	}
 	s := sh.streams[p.streamKey(1-from, cm.RemoteQPN)]
-	if s != nil && s.link != nil {
+	switch {
+	case s == nil || s.link == nil:
+	case s.link.exch != nil: // its REQ was seen, and has other ids: this ends an older connection
+		sh.c.CMMismatch++
+	default:
 		sh.unlink(s.link, StateClosed, at, "disconnected (DREQ)")
 	}
 }

@@ -254,6 +254,42 @@ func TestCMFromElsewhereDoesNotEndALivePair(t *testing.T) {
 	l.paired(d.c, SourceCM)
 }
 
+func TestCMAnswerFromElsewhereDoesNotEndALivePair(t *testing.T) {
+	for _, live := range []bool{true, false} {
+		l, d := testDialogue(t)
+		d.connect()
+		l.exchange(d.c, d.psnB, 3)
+		// A stranger connects a QP that A does not use to the one at B that it does.
+		forged := newDialogue(l, newConn(hostA, hostB, 0xf00, d.c.ab.qp, 49152, 49152), 300)
+		forged.c.ba.ifIndex, forged.c.ba.mac = 9, 9
+		if !live {
+			l.wait(1100 * time.Millisecond) // B may have moved meanwhile
+		}
+		forged.req()
+		forged.rep()
+		if live {
+			l.paired(d.c, SourceCM)
+			if n := l.m.Counters().CMMismatch; n != 1 {
+				t.Fatalf("%d mismatches, want 1", n)
+			}
+		} else {
+			l.paired(forged.c, SourceCM)
+		}
+	}
+}
+
+func TestCMLateDREQOfAnOlderConnectionEndsNothing(t *testing.T) {
+	l, d := testDialogue(t)
+	d.connect()
+	d.a(roce.CMDREQ)
+	again := newDialogue(l, d.c, 300) // the same QPs
+	again.connect()
+	d.a(roce.CMDREQ) // retransmitted
+	l.paired(again.c, SourceCM)
+	again.a(roce.CMDREQ)
+	l.want(again.c.ab, Closed, 0)
+}
+
 func TestCMTransports(t *testing.T) {
 	l, d := testDialogue(t)
 	d.transport = roce.CMTransportExtended

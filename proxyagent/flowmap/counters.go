@@ -21,7 +21,7 @@ type Counters struct {
 	CNP                                                                 uint64 // CNPs seen and ignored
 
 	CMREQ, CMMRA, CMREJ, CMREP, CMRTU, CMDREQ, CMDREP, CMSIDRREQ, CMSIDRREP, CMLAP, CMAPR, CMOther uint64 // MADs by kind
-	CMMismatch                                                                                     uint64 // CM datagrams whose GIDs are not the outer addresses
+	CMMismatch                                                                                     uint64 // CM datagrams whose GIDs, QP or way here is not that of the connection
 	CMEvicted                                                                                      uint64 // unfinished CM exchanges dropped to keep the bound
 }
 
