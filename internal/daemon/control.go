@@ -43,6 +43,7 @@ func (d *Daemon) enable() error {
 	p.setEnabled(true)
 	d.enabled.Store(true)
 	change.commit()
+	d.followReadiness() // before anything is announced
 	if err := d.originate(true); err != nil {
 		d.disable()
 		return err
@@ -72,17 +73,15 @@ func (d *Daemon) disable() {
 	if change, err := d.units.prepare(nil); err == nil { // opens nothing, so it can't fail
 		change.commit()
 	}
+	d.followReadiness()
 	d.log.Info("the mechanism is disabled")
 }
 
 // originate switches what the speaker announces. The caller holds the control lock.
 func (d *Daemon) originate(on bool) error {
 	if d.speaker != nil {
-		if err := d.speaker.SetOriginating(on); err != nil {
-			return err
-		}
+		return d.speaker.SetOriginating(on)
 	}
-	d.originating.Store(on)
 	return nil
 }
 
@@ -157,8 +156,10 @@ func (d *Daemon) reload(old, next *config.Config, changes []string) error {
 	if err != nil {
 		return err
 	}
+	d.gateBefore(next)
 	if err := d.reconfigureBGP(next); err != nil {
 		units.abort()
+		d.followReadiness() // by the old configuration
 		return err
 	}
 	d.parts.Swap(p).replaced(p)
@@ -192,6 +193,7 @@ func (d *Daemon) switchTo(enable bool, p *parts, units *change) {
 	p.setEnabled(enable)
 	d.enabled.Store(enable)
 	units.commit()
+	d.followReadiness()
 	if enable && !was {
 		if err := d.originate(true); err != nil {
 			d.log.WithError(err).Error("announcing the capabilities failed; the sessions will try again")

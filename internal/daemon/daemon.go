@@ -39,6 +39,8 @@ type Daemon struct {
 	api      *api.Server
 	rings    *ringBook
 	sender   senderSwitch
+	senders  *senderReadiness
+	paths    *host.Tracker // whether CNPs to the senders have a route
 
 	notRoCEv2 atomic.Uint64 // packets seen by taps that don't parse
 	config    atomic.Pointer[config.Config]
@@ -46,8 +48,6 @@ type Daemon struct {
 	appliedAt atomic.Int64 // Unix nanoseconds
 	parts     atomic.Pointer[parts]
 	enabled   atomic.Bool
-
-	originating atomic.Bool // false also while a proxy that follows its readiness is not ready
 
 	control  sync.Mutex // held while the configuration or the switch changes
 	stopping bool       // the switch stays off from now on
@@ -73,6 +73,9 @@ func New(cfg *config.Config, path string, log *logrus.Logger) (*Daemon, error) {
 	d.tracker = host.NewTracker(host.Config{AllowDefault: cfg.Resolve.ProxyViaDefaultRoute, OnChange: d.reachChanged}, log.WithField("part", "routes"))
 	d.routes = host.NewRoutes(host.RoutesConfig{OnChange: d.routesChanged}, log.WithField("part", "sources"))
 	d.routes.Follow(routeSources(cfg)...)
+	// A CNP goes by any route, the default one included.
+	d.paths = host.NewTracker(host.Config{AllowDefault: true}, log.WithField("part", "sender-paths"))
+	d.senders = newSenderReadiness(newSenderPaths(d.paths))
 	d.config.Store(cfg)
 	d.appliedAt.Store(d.now().UnixNano())
 	d.parts.Store(&parts{})
@@ -134,7 +137,9 @@ func (d *Daemon) Run(ctx context.Context, reload <-chan os.Signal) error {
 	services.start("routes", d.tracker.Run)
 	services.start("reachability", d.followProxies)
 	services.start("sources", d.routes.Run)
+	services.start("sender paths", d.paths.Run)
 	services.start("clock", d.tick)
+	services.start("readiness", d.keepReadiness)
 	if d.speaker != nil {
 		services.start("bgp", d.speaker.Run)
 	}
@@ -189,8 +194,7 @@ func (d *Daemon) stopMechanism() {
 	}
 }
 
-// tick does what is due by the clock: entries of the Source-QP map age, and health, and on request the
-// capability, follow readiness.
+// tick does what is due by the clock: entries of the Source-QP map age, and health follows readiness.
 func (d *Daemon) tick(ctx context.Context) error {
 	t := time.NewTicker(time.Second)
 	defer t.Stop()
@@ -200,7 +204,6 @@ func (d *Daemon) tick(ctx context.Context) error {
 		}
 		ready, _ := d.Ready()
 		d.api.SetReady(ready)
-		d.followReadiness()
 		select {
 		case <-ctx.Done():
 			return nil

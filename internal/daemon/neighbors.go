@@ -2,12 +2,12 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"net/netip"
 
 	"pncd/api"
 	pncv1 "pncd/api/pnc/v1"
 	"pncd/bgp"
+	"pncd/proxyagent/readiness"
 )
 
 // Neighbors implements api.Node.
@@ -85,15 +85,13 @@ func (a advertiser) Advertise(_ context.Context, req api.Advertise) (*pncv1.Adve
 		o.NextHop = o.Proxy
 	}
 	err := a.d.speaker.Advertise(o, req.Lease)
-	if errors.Is(err, bgp.ErrDisabled) && a.d.Enabled() {
-		return nil, api.Precondition(api.ReasonNotRunning, "the proxy is not ready, and proxy.follow_readiness holds its capabilities back; see 'pncctl status'")
-	}
 	if err != nil {
 		return nil, bgpError(err)
 	}
+	a.d.followReadiness() // so that the answer says why it is held back, if it is
 	for _, st := range a.d.speaker.Advertisements() {
 		if st.Prefix == req.Prefix && st.Context == "" {
-			return a.d.heldBack(advertisementMessage(&st)), nil
+			return a.d.advertisement(&st), nil
 		}
 	}
 	return nil, api.NotFound("the advertisement of %s was withdrawn meanwhile", req.Prefix)
@@ -116,7 +114,7 @@ func (a advertiser) Advertisements() []*pncv1.Advertisement {
 	_, sources := a.d.withSources(a.d.config.Load())
 	out := make([]*pncv1.Advertisement, len(list))
 	for i := range list {
-		out[i] = a.d.heldBack(advertisementMessage(&list[i]))
+		out[i] = a.d.advertisement(&list[i])
 		if s := sources[list[i].Prefix]; s != nil && list[i].Configured && list[i].Context == "" {
 			out[i].FollowedFrom = routeSource(s).String()
 		}
@@ -132,6 +130,10 @@ func (a advertiser) check() error {
 		return api.Precondition(api.ReasonDisabled, "the mechanism is disabled")
 	}
 	return nil
+}
+
+func (d *Daemon) advertisement(s *bgp.AdvertisementStatus) *pncv1.Advertisement {
+	return d.heldBack(advertisementMessage(s), readiness.Key{Context: s.Context, Prefix: s.Prefix})
 }
 
 func advertisementMessage(s *bgp.AdvertisementStatus) *pncv1.Advertisement {

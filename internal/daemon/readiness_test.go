@@ -3,20 +3,128 @@ package daemon
 import (
 	"context"
 	"errors"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	pncv1 "pncd/api/pnc/v1"
+	"pncd/bgp"
+	"pncd/dataplane/host"
+	"pncd/dataplane/roce"
+	"pncd/internal/config"
+	"pncd/pnc"
+	"pncd/proxyagent/flowmap"
+	"pncd/proxyagent/readiness"
 )
 
-// withPart runs a part beside those of the configuration, so that a test can make it fail.
-func (r *running) withPart(name string) *fakePart {
+// routes is a pathTracker whose answers a test sets; what it does not know is reachable.
+type routes struct {
+	mu      sync.Mutex
+	status  map[netip.Addr]host.Status
+	unknown bool
+	watched []netip.Addr
+}
+
+func (r *routes) Watch(addrs ...netip.Addr) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.watched = addrs
+}
+
+func (r *routes) Reach(a netip.Addr) (host.Status, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if st, ok := r.status[a]; ok {
+		return st, true
+	}
+	return host.Status{Reachable: true}, !r.unknown
+}
+
+func (r *routes) set(a string, st host.Status) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.status = map[netip.Addr]host.Status{netip.MustParseAddr(a): st}
+}
+
+var theSender = readiness.Key{Prefix: netip.MustParsePrefix("198.51.100.0/24")}
+
+// proxyUnderTest runs a daemon whose sender is announced as if it had BGP, with routes and times of the
+// test's own.
+func proxyUnderTest(t *testing.T, edit func(*config.Proxy)) (*running, *routes) {
+	t.Helper()
+	r := start(t, template)
+	tracked := &routes{}
+	r.senders.mu.Lock()
+	r.senders.paths = newSenderPaths(tracked)
+	r.senders.mu.Unlock()
+	r.change(func(p *config.Proxy) {
+		p.Advertise = config.AdvertiseWhenReady
+		p.Readiness.TrafficWithin, p.Readiness.WithdrawAfter, p.Readiness.AnnounceAfter = config.Duration{}, config.Duration{}, config.Duration{}
+		p.Readiness.Damping = config.Damping{}
+		p.Senders = []config.Sender{{Prefix: config.Prefix{Prefix: theSender.Prefix}, Mode: "originate", Proxy: p.IPv4, NextHop: p.IPv4}}
+		if edit != nil {
+			edit(p)
+		}
+	})
+	if _, err := r.Enable(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	return r, tracked
+}
+
+// change edits the running configuration.
+func (r *running) change(edit func(*config.Proxy)) {
+	r.control.Lock()
+	defer r.control.Unlock()
+	c := *r.config.Load()
+	p := *c.Proxy
+	edit(&p)
+	c.Proxy = &p
+	r.config.Store(&c)
+}
+
+// standsAt waits for the state of the sender, and for what it lacks first.
+func (r *running) standsAt(state readiness.State, reason readiness.Reason) readiness.Status {
+	r.t.Helper()
+	var st readiness.Status
+	eventually(r.t, "the sender is "+state.String()+", and lacks "+reason.String(), func() bool {
+		r.followReadiness()
+		r.senders.mu.Lock()
+		defer r.senders.mu.Unlock()
+		st, _ = r.senders.book.Get(theSender)
+		first := readiness.None
+		if len(st.Failed) > 0 {
+			first = st.Failed[0].Reason
+		}
+		return st.State == state && first == reason
+	})
+	return st
+}
+
+// own is what the history has of the node's own announcements.
+func (r *running) own() []pnc.Event {
+	return slices.DeleteFunc(r.table.History(), func(e pnc.Event) bool { return e.Kind == pnc.EventLearned })
+}
+
+// replace puts a part in the place of one that runs, so that a test can make it fail.
+func (r *running) replace(name, key string) *fakePart {
+	r.t.Helper()
 	p := newFakePart()
-	spec := p.spec(name, name)
 	r.control.Lock()
 	defer r.control.Unlock()
 	r.units.mu.Lock()
-	defer r.units.mu.Unlock()
-	r.units.units[name] = r.units.start(spec, p)
+	old := r.units.units[key]
+	if old == nil {
+		r.t.Fatalf("no unit %s", key)
+	}
+	r.units.units[key] = r.units.start(p.spec(name, key), p)
+	r.units.mu.Unlock()
+	old.cancel()
+	<-old.done
 	return p
 }
 
@@ -25,51 +133,231 @@ func (p *fakePart) breakDown(err error) {
 	p.fail <- err
 }
 
-func TestCapabilityFollowsReadinessOnRequestOnly(t *testing.T) {
-	gone := errors.New("interface is gone")
+func TestTheSenderFollowsThePartsOfTheProxy(t *testing.T) {
 	for _, tc := range []struct {
-		name, edit, part string
-		withdrawn        bool
+		name, part, key string
+		reason          readiness.Reason
 	}{
-		{"on request", "taps: [lo]\n  advertise: when-ready", "tap:fake", true},
-		{"not by default", "taps: [lo]", "tap:fake", false},
-		{"a detector is not the proxy's", "taps: [lo]\n  advertise: when-ready", "detector:fake", false},
+		{"a tap", "tap:lo", "tap:lo:16", readiness.TapDown},
+		{"the learner", "learner", "learner", readiness.SocketDown},
+		{"the raw sockets", "sender", "sender", readiness.SocketDown},
+		{"the receiver", "translator:127.0.0.1:%PORT%", "translator:127.0.0.1:%PORT%", readiness.SocketDown},
+		{"a detector is not the proxy's", "detector:lo", "detector:lo", readiness.None},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			r := start(t, template)
-			if _, err := r.edit("taps: [lo]", tc.edit); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := r.Enable(context.Background()); err != nil {
-				t.Fatal(err)
-			}
-			part := r.withPart(tc.part)
-			r.followReadiness()
-			if !r.originating.Load() {
-				t.Fatal("withdrawn while everything runs")
-			}
-			part.breakDown(gone)
+			r, _ := proxyUnderTest(t, nil)
+			ported := strings.NewReplacer("%PORT%", strconv.Itoa(int(r.port)))
+			name := ported.Replace(tc.part)
+			r.standsAt(readiness.Announced, readiness.None)
+			part := r.replace(name, ported.Replace(tc.key))
+			part.breakDown(errors.New("interface is gone"))
 			eventually(t, "the part has failed", func() bool {
-				ready := true
+				failed := false
 				for _, u := range r.units.statuses() {
-					ready = ready && (u.name != tc.part || u.state == unitRunning)
+					failed = failed || u.name == name && u.state == unitFailed
 				}
-				return !ready
+				return failed
 			})
-			eventually(t, "the clock looks", func() bool { r.followReadiness(); return r.originating.Load() != tc.withdrawn })
-			m := r.heldBack(&pncv1.Advertisement{InactiveReason: "disabled; more"})
-			if held := m.GetInactiveReason() == "the proxy is not ready; more"; held != tc.withdrawn {
-				t.Errorf("the reason shown is %q", m.GetInactiveReason())
+			want := readiness.Held
+			if tc.reason == readiness.None {
+				want = readiness.Announced
+			}
+			st := r.standsAt(want, tc.reason)
+			if tc.reason != readiness.None && !strings.Contains(st.Failed[0].Detail, "interface is gone") {
+				t.Errorf("the failure is %q", st.Failed[0].Detail)
 			}
 			part.openErr.Store(nil)
-			eventually(t, "it is announced again", func() bool { r.followReadiness(); return r.originating.Load() })
-			if _, err := r.Disable(context.Background()); err != nil || r.originating.Load() {
-				t.Errorf("disabled: originating %v, %v", r.originating.Load(), err)
+			r.standsAt(readiness.Announced, readiness.None)
+			if _, err := r.Disable(context.Background()); err != nil {
+				t.Fatal(err)
 			}
-			r.followReadiness()
-			if r.originating.Load() {
-				t.Error("announced while disabled")
-			}
+			r.standsAt(readiness.Off, readiness.None)
 		})
+	}
+}
+
+func TestTheSenderFollowsRoutesAndSending(t *testing.T) {
+	r, tracked := proxyUnderTest(t, nil)
+	r.standsAt(readiness.Announced, readiness.None)
+	tracked.set("198.51.100.1", host.Status{Detail: "no route"})
+	if st := r.standsAt(readiness.Held, readiness.NoRoute); st.Failed[0].Detail != "198.51.100.1: no route" {
+		t.Errorf("%+v", st.Failed)
+	}
+	tracked.set("198.51.100.1", host.Status{Reachable: true, Self: true})
+	if st := r.standsAt(readiness.Held, readiness.NoRoute); st.Failed[0].Detail != "198.51.100.1 is this node's own" {
+		t.Errorf("%+v", st.Failed)
+	}
+	tracked.set("198.51.100.1", host.Status{Reachable: true})
+	r.standsAt(readiness.Announced, readiness.None)
+
+	counts := r.sender.counts.Load().prefixes[theSender.Prefix]
+	counts.sent.Add(990)
+	counts.failed.Add(10)
+	r.followReadiness()
+	r.standsAt(readiness.Announced, readiness.None) // one percent
+	counts.failed.Add(2)
+	if st := r.standsAt(readiness.Held, readiness.SendErrors); st.Failed[0].Detail != "12 of 1002 CNPs could not be sent within 10s" {
+		t.Errorf("%+v", st.Failed)
+	}
+}
+
+func TestTheSenderWaitsForTrafficInBothDirections(t *testing.T) {
+	r, tracked := proxyUnderTest(t, func(p *config.Proxy) { p.Readiness.TrafficWithin = config.Duration{Duration: time.Hour} })
+	st := r.standsAt(readiness.Held, readiness.NoTraffic)
+	if !strings.HasPrefix(st.Failed[0].Detail, "no traffic of the senders") {
+		t.Errorf("%+v", st.Failed)
+	}
+	see := func(from, to string) {
+		p := roce.Packet{Src: netip.MustParseAddr(from), Dst: netip.MustParseAddr(to), TTL: 64, SrcPort: 50000, BTH: roce.BTH{Opcode: 4, PKey: 0xFFFF, DestQP: 7, PSN: 1}}
+		r.parts.Load().flows.Observe(&flowmap.Observation{Packet: &p, At: r.now()})
+	}
+	see("198.51.100.9", "203.0.113.9")
+	if st := r.standsAt(readiness.Held, readiness.NoTraffic); !strings.HasPrefix(st.Failed[0].Detail, "no traffic towards") {
+		t.Errorf("%+v", st.Failed)
+	}
+	// The route is that of a host that sent, now that there is one.
+	tracked.set("198.51.100.9", host.Status{Detail: "blackhole route"})
+	r.standsAt(readiness.Held, readiness.NoRoute)
+	tracked.set("198.51.100.9", host.Status{Reachable: true})
+	see("203.0.113.9", "198.51.100.9")
+	r.standsAt(readiness.Announced, readiness.None)
+	status, err := r.Status(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := status.GetSenders()
+	if len(s) != 1 || status.GetAdvertise() != "when-ready" || s[0].GetState() != pncv1.ReadinessState_READINESS_STATE_ANNOUNCED || !s[0].GetReady() || s[0].GetSeenFrom() == nil || s[0].GetSeenTowards() == nil {
+		t.Errorf("status %v", s)
+	}
+}
+
+func TestTheSenderFollowsWhatIsLost(t *testing.T) {
+	r, _ := proxyUnderTest(t, nil)
+	r.standsAt(readiness.Announced, readiness.None)
+	closing := r.rings.opened("lo", roleLearner, func() ringStats { return ringStats{Packets: 1_000_000, Drops: 100_000} })
+	if st := r.standsAt(readiness.Held, readiness.TapLoss); !strings.HasPrefix(st.Failed[0].Detail, "lo: lost ") {
+		t.Errorf("%+v", st.Failed)
+	}
+	closing()
+	r.change(func(p *config.Proxy) { p.Readiness.LossMax = 10 })
+	r.standsAt(readiness.Announced, readiness.None)
+
+	// The map's bound: more than 10 % of it lost to others.
+	r.change(func(p *config.Proxy) { p.Map.Entries = 16 })
+	flows := r.parts.Load().flows
+	if err := flows.Reconfigure(flowmap.Config{MaxEntries: 16}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range byte(40) {
+		p := roce.Packet{Src: netip.AddrFrom4([4]byte{192, 0, 2, i}), Dst: netip.AddrFrom4([4]byte{203, 0, 113, i}), TTL: 64, BTH: roce.BTH{Opcode: 4, DestQP: 7}}
+		flows.Observe(&flowmap.Observation{Packet: &p, At: r.now()})
+	}
+	if st := r.standsAt(readiness.Held, readiness.MapFull); !strings.HasPrefix(st.Failed[0].Detail, "the map of 16 entries lost 24 to others") {
+		t.Errorf("%+v", st.Failed)
+	}
+}
+
+func TestByDefaultReadinessIsShownAndNotFollowed(t *testing.T) {
+	r, tracked := proxyUnderTest(t, func(p *config.Proxy) { p.Advertise = config.AdvertiseAlways })
+	tracked.set("198.51.100.1", host.Status{Detail: "no route"})
+	st := r.standsAt(readiness.Announced, readiness.NoRoute)
+	r.senders.mu.Lock()
+	g := r.senders.gateFor(r.config.Load().Proxy)
+	r.senders.mu.Unlock()
+	if st.Ready || g.Proxies != nil || g.Released != nil {
+		t.Errorf("%+v, gate %+v", st, g)
+	}
+	if h := r.own(); len(h) != 0 {
+		t.Errorf("the history is filled with what is not done: %+v", h)
+	}
+}
+
+func TestTheGateReleasesWhatIsReady(t *testing.T) {
+	r, tracked := proxyUnderTest(t, nil)
+	gate := func() bgp.Gate {
+		r.senders.mu.Lock()
+		defer r.senders.mu.Unlock()
+		return r.senders.gateFor(r.config.Load().Proxy)
+	}
+	own := netip.MustParseAddr("127.0.0.1")
+	r.standsAt(readiness.Announced, readiness.None)
+	if g := gate(); len(g.Proxies) != 1 || g.Proxies[0] != own || len(g.Released) != 1 {
+		t.Errorf("ready: %+v", g)
+	}
+	tracked.set("198.51.100.1", host.Status{Detail: "no route"})
+	r.standsAt(readiness.Held, readiness.NoRoute)
+	if g := gate(); len(g.Proxies) != 1 || len(g.Released) != 0 {
+		t.Errorf("not ready: %+v", g)
+	}
+	m := r.heldBack(&pncv1.Advertisement{InactiveReason: "not ready; more"}, theSender)
+	if m.GetInactiveReason() != "not ready: no-route: 198.51.100.1: no route; more" {
+		t.Errorf("the reason shown is %q", m.GetInactiveReason())
+	}
+	if m := r.heldBack(&pncv1.Advertisement{InactiveReason: "disabled"}, theSender); m.GetInactiveReason() != "disabled" {
+		t.Errorf("another reason is shown as %q", m.GetInactiveReason())
+	}
+	kinds := []pnc.EventKind{pnc.EventAnnounced, pnc.EventHeldBack}
+	h := r.own()
+	if len(h) != 2 {
+		t.Fatalf("history %+v", h)
+	}
+	for i, e := range h {
+		if e.Kind != kinds[i] || e.Route.Prefix != theSender.Prefix || e.Route.Proxy != own {
+			t.Errorf("history %d: %+v", i, e)
+		}
+	}
+	counted := map[string]uint64{}
+	for _, c := range r.readinessCounts() {
+		counted[c.name+c.label[1]] = c.value
+	}
+	if counted["announced"] != 1 || counted["withdrawnno-route"] != 1 || counted["lostno-route"] != 1 {
+		t.Errorf("counters %v", counted)
+	}
+}
+
+func TestOnlyWhatNamesThisProxyIsJudged(t *testing.T) {
+	prefix := func(s string) config.Prefix { return config.Prefix{Prefix: netip.MustParsePrefix(s)} }
+	addr := func(s string) config.Addr { return config.Addr{Addr: netip.MustParseAddr(s)} }
+	p := &config.Proxy{IPv4: addr("192.0.2.1"), IPv6: addr("2001:db8::1"), Senders: []config.Sender{
+		{Prefix: prefix("198.51.100.0/24"), Mode: "path", Proxy: addr("192.0.2.1")},
+		{Prefix: prefix("198.51.101.0/24"), Mode: "none", Proxy: addr("192.0.2.1")},
+		{Prefix: prefix("198.51.102.0/24"), Mode: "originate", Proxy: addr("192.0.2.2")},
+		{Prefix: prefix("198.51.103.0/24"), Mode: "originate", Proxy: addr("2001:db8::1"), Context: "blue"},
+	}}
+	got := announcedHere(p, []bgp.OriginateConfig{
+		{Prefix: netip.MustParsePrefix("203.0.113.0/24"), Proxy: netip.MustParseAddr("2001:db8::1")},
+		{Prefix: netip.MustParsePrefix("203.0.114.0/24"), Proxy: netip.MustParseAddr("2001:db8::2")},
+	})
+	want := map[readiness.Key]netip.Addr{
+		theSender: p.IPv4.Addr,
+		{Context: "blue", Prefix: netip.MustParsePrefix("198.51.103.0/24")}: p.IPv6.Addr,
+		{Prefix: netip.MustParsePrefix("203.0.113.0/24")}:                   p.IPv6.Addr,
+	}
+	if len(got) != len(want) {
+		t.Errorf("got %v", got)
+	}
+	for k, a := range want {
+		if got[k] != a {
+			t.Errorf("%v: %v, want %v", k, got[k], a)
+		}
+	}
+}
+
+func TestStatesAndReasonsHaveTheNumbersOfTheProtobuf(t *testing.T) {
+	name := func(s, prefix string) string {
+		return strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(s, prefix)), "_", "-")
+	}
+	for _, s := range readiness.States()[1:] {
+		if got := name(pncv1.ReadinessState(s).String(), "READINESS_STATE_"); got != s.String() {
+			t.Errorf("state %d: %s and %s", s, s, got)
+		}
+	}
+	for _, r := range readiness.Reasons() {
+		if got := name(pncv1.ReadinessReason(r).String(), "READINESS_REASON_"); got != r.String() {
+			t.Errorf("reason %d: %s and %s", r, r, got)
+		}
+	}
+	if n, m := len(pncv1.ReadinessState_name), len(pncv1.ReadinessReason_name); n != len(readiness.States()) || m != len(readiness.Reasons())+1 {
+		t.Errorf("the protobuf has %d states and %d reasons", n, m)
 	}
 }

@@ -13,14 +13,22 @@ import (
 var errNoSender = errors.New("the mechanism is off: there is no socket to send by")
 
 // senderSwitch is the raw sockets of notifier and translator, which exist only while the mechanism is on.
-type senderSwitch struct{ current atomic.Pointer[emit.Sender] }
+type senderSwitch struct {
+	current atomic.Pointer[emit.Sender]
+	counts  atomic.Pointer[sendCounts]
+}
 
 // Send implements notifier.Sender and translator.Sender.
 func (s *senderSwitch) Send(pkts [][]byte) (int, error) {
-	if e := s.current.Load(); e != nil {
-		return e.Send(pkts)
+	e := s.current.Load()
+	if e == nil {
+		return 0, errNoSender
 	}
-	return 0, errNoSender
+	sent, err := e.Send(pkts)
+	if c := s.counts.Load(); c != nil {
+		c.note(pkts, sent, err)
+	}
+	return sent, err
 }
 
 // open opens the sockets for a unit and puts them in place.

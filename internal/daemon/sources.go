@@ -62,6 +62,7 @@ func (d *Daemon) routesChanged(now map[host.RouteSource][]netip.Prefix) {
 		}
 	}
 	if d.speaker != nil {
+		defer d.followReadiness() // new prefixes wait for it, if any do
 		if err := d.speaker.SetOriginated(originations(cfg.Proxy)); err != nil {
 			d.log.WithError(err).Error("the announced prefixes don't follow the kernel's routes")
 		}

@@ -23,6 +23,9 @@ func (d *Daemon) Status(context.Context) (*pncv1.GetStatusResponse, error) {
 		CapabilityRoutes: uint64(capabilities), CapabilityVersion: snapshot.Version(),
 		ConfigAppliedAt: stamp(time.Unix(0, d.appliedAt.Load())), ConfigPath: d.path,
 	}
+	if cfg.Proxy != nil {
+		out.Advertise, out.Senders = cfg.Proxy.Advertise, d.senderStatus()
+	}
 	if flows := d.parts.Load().flows; flows != nil {
 		known, total := flows.Len()
 		out.FlowsKnown, out.FlowsTotal, out.FlowVersion = uint64(known), uint64(total), flows.Version()

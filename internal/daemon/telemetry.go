@@ -14,7 +14,7 @@ func (x exported) Snapshot() telemetry.Snapshot {
 	ready, _ := d.Ready()
 	out := telemetry.Snapshot{
 		Version: version.Get().String(), Node: d.node, StartedAt: d.started, Enabled: d.Enabled(), Ready: ready,
-		Tables: d.tables(), Neighbors: d.exportedNeighbors(),
+		Tables: d.tables(), Neighbors: d.exportedNeighbors(), Senders: d.exportedSenders(),
 		Records: telemetry.Records{Made: d.recorder.Made(), Overwritten: d.recorder.Overwritten(), Dropped: d.recorder.Dropped()},
 	}
 	for _, p := range d.partList() {

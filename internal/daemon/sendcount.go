@@ -1,0 +1,75 @@
+package daemon
+
+import (
+	"errors"
+	"net/netip"
+	"sync/atomic"
+
+	"github.com/gaissmai/bart"
+
+	"pncd/dataplane/emit"
+)
+
+// sendCounts counts what was sent to each of some prefixes. It never changes: other prefixes make
+// another.
+type sendCounts struct {
+	table    *bart.Table[*sendCount]
+	prefixes map[netip.Prefix]*sendCount
+}
+
+type sendCount struct{ sent, failed atomic.Uint64 }
+
+// count sets the prefixes for which is counted; an address counts for the longest that holds it. Those
+// that stay keep their counts.
+func (s *senderSwitch) count(prefixes []netip.Prefix) {
+	old := s.counts.Load()
+	next := &sendCounts{table: new(bart.Table[*sendCount]), prefixes: make(map[netip.Prefix]*sendCount, len(prefixes))}
+	same := old != nil && len(old.prefixes) == len(prefixes)
+	for _, p := range prefixes {
+		var c *sendCount
+		if old != nil {
+			c = old.prefixes[p]
+		}
+		if c == nil {
+			c, same = new(sendCount), false
+		}
+		next.table.Insert(p, c)
+		next.prefixes[p] = c
+	}
+	if !same {
+		s.counts.Store(next)
+	}
+}
+
+// counted reads the counts of a prefix.
+func (s *senderSwitch) counted(p netip.Prefix) (sent, failed uint64) {
+	if all := s.counts.Load(); all != nil {
+		if c := all.prefixes[p]; c != nil {
+			return c.sent.Load(), c.failed.Load()
+		}
+	}
+	return 0, 0
+}
+
+// note counts what Send answered: the first so many packets went, and err is about the one after them.
+func (s *sendCounts) note(pkts [][]byte, sent int, err error) {
+	for _, pkt := range pkts[:sent] {
+		if c, ok := s.table.Lookup(destination(pkt)); ok {
+			c.sent.Add(1)
+		}
+	}
+	var bad *emit.PacketError
+	if errors.As(err, &bad) {
+		if c, ok := s.table.Lookup(bad.Dst); ok {
+			c.failed.Add(1)
+		}
+	}
+}
+
+// destination reads the address that an IP packet goes to; package emit has checked it.
+func destination(pkt []byte) netip.Addr {
+	if pkt[0]>>4 == 4 {
+		return netip.AddrFrom4([4]byte(pkt[16:20]))
+	}
+	return netip.AddrFrom16([16]byte(pkt[24:40]))
+}
