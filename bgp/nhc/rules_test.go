@@ -90,33 +90,18 @@ func TestSenderNeverSendsWhatIsMalformed(t *testing.T) {
 	}
 }
 
-func TestReceiverDisregardsWhenTheNextHopsDiffer(t *testing.T) {
-	id := TLV{CodeBGPID, []byte{192, 0, 2, 9}}
-	for name, tt := range map[string]struct {
-		header string
-		tlvs   []TLV
-		route  Route
-		match  bool
-	}{
-		"IPv4":                        {"192.0.2.1", nil, Route{1, 1, addr("192.0.2.1"), addr("192.0.2.9")}, true},
-		"IPv6":                        {"2001:db8::1", nil, Route{2, 1, addr("2001:db8::1"), addr("192.0.2.9")}, true},
-		"IPv6 next hop with AFI 1":    {"2001:db8::1", nil, Route{1, 1, addr("2001:db8::1"), addr("192.0.2.9")}, true},
-		"next hop changed":            {"192.0.2.1", nil, Route{1, 1, addr("192.0.2.2"), addr("192.0.2.9")}, false},
-		"header of zeros":             {"0.0.0.0", nil, Route{1, 1, addr("192.0.2.1"), addr("192.0.2.9")}, false},
-		"both of zeros":               {"0.0.0.0", nil, Route{1, 1, addr("0.0.0.0"), addr("192.0.2.9")}, false},
-		"route without next hop":      {"192.0.2.1", nil, Route{1, 1, netip.Addr{}, addr("192.0.2.9")}, false},
-		"another AFI":                 {"192.0.2.1", nil, Route{2, 1, addr("192.0.2.1"), addr("192.0.2.9")}, false},
-		"another SAFI":                {"192.0.2.1", nil, Route{1, 128, addr("192.0.2.1"), addr("192.0.2.9")}, false},
-		"link-local, no BGP ID":       {"fe80::1", nil, Route{2, 1, addr("fe80::1"), addr("192.0.2.9")}, false},
-		"link-local, BGP ID":          {"fe80::1", []TLV{id}, Route{2, 1, addr("fe80::1%eth0"), addr("192.0.2.9")}, true},
-		"link-local, another BGP ID":  {"fe80::1", []TLV{id}, Route{2, 1, addr("fe80::1"), addr("192.0.2.8")}, false},
-		"link-local, BGP ID with ASN": {"fe80::1", []TLV{{CodeBGPID, []byte{192, 0, 2, 9, 0, 0, 0xfd, 0xe8}}}, Route{2, 1, addr("fe80::1"), addr("192.0.2.9")}, true},
-		"link-local, bad BGP ID":      {"fe80::1", []TLV{{CodeBGPID, []byte{192, 0, 2}}}, Route{2, 1, addr("fe80::1"), addr("192.0.2.9")}, false},
-	} {
-		a := Attribute{Flags: FlagsSent, AFI: 1, SAFI: 1, NextHop: addr(tt.header), TLVs: tt.tlvs}
-		if tt.route.AFI == 2 && name != "another AFI" {
-			a.AFI = 2
-		}
+// matchCase is a header and the route that it came with.
+type matchCase struct {
+	header string
+	tlvs   []TLV
+	route  Route
+	match  bool
+}
+
+func checkMatch(t *testing.T, afi uint16, cases map[string]matchCase) {
+	t.Helper()
+	for name, tt := range cases {
+		a := Attribute{Flags: FlagsSent, AFI: afi, SAFI: 1, NextHop: addr(tt.header), TLVs: tt.tlvs}
 		err := a.Match(tt.route)
 		if (err == nil) != tt.match || err != nil && !errors.Is(err, ErrMismatch) {
 			t.Errorf("%s: %v, want match %v", name, err, tt.match)
@@ -124,29 +109,106 @@ func TestReceiverDisregardsWhenTheNextHopsDiffer(t *testing.T) {
 	}
 }
 
-func TestReceiverTakesThePNCByTheRules(t *testing.T) {
-	v4, v4b, v6 := pncTLV(t, "192.0.2.7"), pncTLV(t, "192.0.2.8"), pncTLV(t, "2001:db8::7")
-	odd := TLV{DefaultPNCCode, []byte{1, 2, 3, 4, 5}}
-	for name, tt := range map[string]struct {
-		tlvs []TLV
-		want PNC
+func TestReceiverDisregardsWhenTheNextHopsDiffer(t *testing.T) {
+	id := addr("192.0.2.9")
+	checkMatch(t, 1, map[string]matchCase{
+		"IPv4":                     {"192.0.2.1", nil, Route{1, 1, addr("192.0.2.1"), id}, true},
+		"IPv6 next hop with AFI 1": {"2001:db8::1", nil, Route{1, 1, addr("2001:db8::1"), id}, true},
+		"next hop changed":         {"192.0.2.1", nil, Route{1, 1, addr("192.0.2.2"), id}, false},
+		"header of zeros":          {"0.0.0.0", nil, Route{1, 1, addr("192.0.2.1"), id}, false},
+		"both of zeros":            {"0.0.0.0", nil, Route{1, 1, addr("0.0.0.0"), id}, false},
+		"route without next hop":   {"192.0.2.1", nil, Route{1, 1, netip.Addr{}, id}, false},
+		"another AFI":              {"192.0.2.1", nil, Route{2, 1, addr("192.0.2.1"), id}, false},
+		"another SAFI":             {"192.0.2.1", nil, Route{1, 128, addr("192.0.2.1"), id}, false},
+	})
+	checkMatch(t, 2, map[string]matchCase{
+		"IPv6":                  {"2001:db8::1", nil, Route{2, 1, addr("2001:db8::1"), id}, true},
+		"IPv6 next hop changed": {"2001:db8::1", nil, Route{2, 1, addr("2001:db8::2"), id}, false},
+		"IPv6 header of zeros":  {"::", nil, Route{2, 1, addr("2001:db8::1"), id}, false},
+	})
+}
+
+func TestReceiverNeedsAMatchingBGPIdentifierForALinkLocalNextHop(t *testing.T) {
+	id := TLV{CodeBGPID, []byte{192, 0, 2, 9}}
+	route := func(speaker string) Route { return Route{2, 1, addr("fe80::1%eth0"), addr(speaker)} }
+	checkMatch(t, 2, map[string]matchCase{
+		"without":               {"fe80::1", nil, route("192.0.2.9"), false},
+		"the speaker":           {"fe80::1", []TLV{id}, route("192.0.2.9"), true},
+		"another's":             {"fe80::1", []TLV{id}, route("192.0.2.8"), false},
+		"wrong length":          {"fe80::1", []TLV{{CodeBGPID, []byte{192, 0, 2}}}, route("192.0.2.9"), false},
+		"another header beside": {"fe80::2", []TLV{id}, route("192.0.2.9"), false},
+	})
+}
+
+func TestReceiverTakesABGPIdentifierOfFourOrEightOctets(t *testing.T) {
+	for _, tt := range []struct {
+		value []byte
+		ok    bool
 	}{
-		"none":                              {nil, PNC{}},
-		"unknown TLVs only":                 {[]TLV{{0x100, nil}}, PNC{}},
-		"IPv4":                              {[]TLV{v4}, PNC{Present: true, Proxy: addr("192.0.2.7")}},
-		"IPv6 though the route is IPv4":     {[]TLV{v6}, PNC{Present: true, Proxy: addr("2001:db8::7")}},
-		"any order, unknown ones between":   {[]TLV{{0xff79, nil}, v4, {1, nil}}, PNC{Present: true, Proxy: addr("192.0.2.7")}},
-		"duplicates are one":                {[]TLV{v4, v4, v4}, PNC{Present: true, Proxy: addr("192.0.2.7")}},
-		"the first of several wins":         {[]TLV{v4b, v4, v6}, PNC{Present: true, Proxy: addr("192.0.2.8"), Different: 2}},
-		"unknown length":                    {[]TLV{odd}, PNC{Present: true, UnknownLength: 1, Unknown: odd.Value}},
-		"unknown length, then a usable one": {[]TLV{odd, v4}, PNC{Present: true, Proxy: addr("192.0.2.7"), UnknownLength: 1, Unknown: odd.Value}},
-		"empty":                             {[]TLV{{DefaultPNCCode, nil}}, PNC{Present: true, UnknownLength: 1}},
+		{[]byte{192, 0, 2, 9}, true},
+		{[]byte{192, 0, 2, 9, 0, 0, 0xfd, 0xe8}, true}, // the AS number behind it isn't used
+		{nil, false}, {[]byte{192, 0, 2}, false}, {[]byte{192, 0, 2, 9, 0}, false}, {make([]byte, 16), false},
 	} {
-		a := Attribute{TLVs: tt.tlvs}
-		if got := a.PNC(DefaultPNCCode); !reflect.DeepEqual(got, tt.want) {
-			t.Errorf("%s: got %+v, want %+v", name, got, tt.want)
+		tlv := TLV{CodeBGPID, tt.value}
+		got, err := tlv.BGPID()
+		if (err == nil) != tt.ok || tt.ok && got != addr("192.0.2.9") {
+			t.Errorf("%d octets: %s, %v", len(tt.value), got, err)
+		}
+		a := Attribute{AFI: 2, SAFI: 1, NextHop: addr("fe80::1"), TLVs: []TLV{tlv}}
+		if a.Match(Route{2, 1, addr("fe80::1"), addr("192.0.2.9")}) == nil != tt.ok || len(a.Malformed()) == 0 != tt.ok {
+			t.Errorf("%d octets: match or malformed is wrong: %v", len(tt.value), a.Malformed())
 		}
 	}
+}
+
+// checkPNC reads the PNC of an attribute with these TLVs.
+func checkPNC(t *testing.T, want PNC, tlvs ...TLV) {
+	t.Helper()
+	a := Attribute{TLVs: tlvs}
+	if got := a.PNC(DefaultPNCCode); !reflect.DeepEqual(got, want) {
+		t.Errorf("%v: got %+v, want %+v", tlvs, got, want)
+	}
+	if bad := a.Malformed(); len(bad) != 0 {
+		t.Errorf("%v: malformed %v", tlvs, bad)
+	}
+}
+
+func TestReceiverTakesAProxyOfEitherFamily(t *testing.T) {
+	for _, p := range []string{"192.0.2.7", "2001:db8::7"} {
+		checkPNC(t, PNC{Present: true, Proxy: addr(p)}, pncTLV(t, p))
+	}
+}
+
+func TestReceiverAcceptsTLVsInAnyOrder(t *testing.T) {
+	low, high, pnc := TLV{1, nil}, TLV{0xff79, []byte{1}}, pncTLV(t, "192.0.2.7")
+	for _, tlvs := range [][]TLV{{low, pnc, high}, {high, pnc, low}, {pnc, high, low}, {high, low, pnc}} {
+		checkPNC(t, PNC{Present: true, Proxy: addr("192.0.2.7")}, tlvs...)
+	}
+}
+
+func TestReceiverAcceptsDuplicateTLVs(t *testing.T) {
+	pnc, other := pncTLV(t, "192.0.2.7"), TLV{0x100, []byte{1}}
+	checkPNC(t, PNC{Present: true, Proxy: addr("192.0.2.7")}, pnc, other, pnc, other, pnc)
+}
+
+func TestReceiverIgnoresUnknownTLVsSilently(t *testing.T) {
+	checkPNC(t, PNC{}) // none at all
+	checkPNC(t, PNC{}, TLV{0x100, nil}, TLV{0xfffe, []byte{1, 2, 3}}, TLV{0, nil})
+	checkPNC(t, PNC{Present: true, Proxy: addr("192.0.2.7")}, TLV{0x100, nil}, pncTLV(t, "192.0.2.7"), TLV{0xfffe, nil})
+}
+
+func TestReceiverIgnoresAPNCOfAnotherLength(t *testing.T) {
+	for _, n := range []int{0, 1, 3, 5, 8, 15, 17, 32} {
+		odd := TLV{DefaultPNCCode, make([]byte, n)}
+		checkPNC(t, PNC{Present: true, UnknownLength: 1, Unknown: odd.Value}, odd)
+		checkPNC(t, PNC{Present: true, Proxy: addr("192.0.2.7"), UnknownLength: 1, Unknown: odd.Value}, odd, pncTLV(t, "192.0.2.7"))
+	}
+}
+
+func TestReceiverTakesTheFirstOfSeveralPNCs(t *testing.T) {
+	a, b, c := pncTLV(t, "192.0.2.8"), pncTLV(t, "192.0.2.7"), pncTLV(t, "2001:db8::7")
+	checkPNC(t, PNC{Present: true, Proxy: addr("192.0.2.8"), Different: 2}, a, b, c)
+	checkPNC(t, PNC{Present: true, Proxy: addr("2001:db8::7"), Different: 1}, c, a)
 }
 
 func TestThePNCCodeIsConfigurable(t *testing.T) {
