@@ -137,7 +137,8 @@ func (c capabilityService) Resolve(_ context.Context, req *pncv1.ResolveRequest)
 	}
 	var age time.Duration
 	if r.Route != nil {
-		res.Route = routeToMessage(snap, r.Route)
+		used := r.Route.Route()
+		res.Route = routeToMessage(snap, &used)
 		age = max(0, r.Route.Age(c.srv.opts.Now()))
 		res.Age = durationpb.New(age)
 	}
@@ -179,21 +180,22 @@ func explain(context string, sender netip.Addr, r pnc.Resolution, age time.Durat
 	if r.Route == nil {
 		return fmt.Sprintf("No route%s matches %s.", where, sender)
 	}
-	route := describe(r.Route, age)
+	used := r.Route.Route()
+	route := describe(&used, age)
 	switch r.Reason {
 	case pnc.ReasonFound:
-		return fmt.Sprintf("Notifications about %s%s go to %s by %s%s.", sender, where, r.Proxy, route, staleness(r.Route))
+		return fmt.Sprintf("Notifications about %s%s go to %s by %s%s.", sender, where, r.Proxy, route, staleness(&used))
 	case pnc.ReasonNoProxy:
-		if d := r.Route.Disregarded; d != pnc.DisregardNone {
+		if d := used.Disregarded; d != pnc.DisregardNone {
 			return fmt.Sprintf("The longest match for %s%s is %s, whose capability is disregarded: %s.", sender, where, route, d)
 		}
 		return fmt.Sprintf("The longest match for %s%s is %s, which carries no Proxy Node Capability.", sender, where, route)
 	case pnc.ReasonDefaultRouteRefused:
 		return fmt.Sprintf("Only %s matches %s%s, and the configuration does not allow resolving through a default route.", route, sender, where)
 	case pnc.ReasonProxyUnreachable:
-		return fmt.Sprintf("The proxy %s for %s%s by %s has no route in the kernel.", r.Route.Proxy, sender, where, route)
+		return fmt.Sprintf("The proxy %s for %s%s by %s has no route in the kernel.", used.Proxy, sender, where, route)
 	case pnc.ReasonSelfProxy:
-		return fmt.Sprintf("The proxy %s for %s%s by %s is this node itself.", r.Route.Proxy, sender, where, route)
+		return fmt.Sprintf("The proxy %s for %s%s by %s is this node itself.", used.Proxy, sender, where, route)
 	}
 	return fmt.Sprintf("No proxy for %s%s: %s.", sender, where, r.Reason)
 }

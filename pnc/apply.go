@@ -13,7 +13,8 @@ type batch struct {
 	now     time.Time
 	next    *Snapshot
 	changes map[string]*contextChanges
-	events  []pendingEvent
+	events  []event // of routes that change
+	stamp   *stamp  // of the routes that change
 }
 
 // contextChanges are the changed slots of one context.
@@ -22,14 +23,6 @@ type contextChanges struct {
 	set    *trie
 	del    map[netip.Prefix]struct{}
 	rehide bool // a prefix with static routes is among them
-}
-
-// pendingEvent is an Event before it is known to be kept.
-type pendingEvent struct {
-	kind   EventKind
-	route  *Route
-	reason DisregardReason
-	detail string
 }
 
 // Apply applies a batch of updates as one change: readers see all of it or nothing. An update whose
@@ -52,7 +45,8 @@ func (t *Table) Apply(now time.Time, updates ...Update) {
 
 // newBatch begins a batch. The caller holds the table's lock until it is finished.
 func newBatch(t *Table, now time.Time) *batch {
-	return &batch{t: t, now: now, next: t.snapshot.Load().successor(), changes: map[string]*contextChanges{}}
+	next := t.snapshot.Load().successor()
+	return &batch{t: t, now: now, next: next, changes: map[string]*contextChanges{}, stamp: &stamp{next.version, now}}
 }
 
 func (b *batch) update(u *Update) {
@@ -67,56 +61,53 @@ func (b *batch) update(u *Update) {
 	old := s.find(in)
 	switch {
 	case !u.Withdraw:
-		if r := b.normalize(in, prefix, old); r != nil {
-			b.replace(c, prefix, s, old, r)
+		if e := b.normalize(in, prefix, old); e != nil {
+			b.replace(c, prefix, s, old, e)
 		}
 	case old != nil:
 		b.replace(c, prefix, s, old, nil)
 	}
 }
 
-// normalize makes the stored form of a route; nil when it is what is stored already.
-func (b *batch) normalize(in *Route, prefix netip.Prefix, old *Route) *Route {
-	proxy, nextHop := in.Proxy.Unmap(), in.NextHop.Unmap()
-	disregarded, detail := in.Disregarded, ""
-	if in.Proxy.IsValid() && disregarded == DisregardNone {
+// normalize makes the stored form of a route; nil when it is what is stored already. A believed proxy
+// has one route more then.
+func (b *batch) normalize(in *Route, prefix netip.Prefix, old *Entry) *Entry {
+	r, detail := *in, ""
+	r.Prefix, r.Proxy, r.NextHop = prefix, in.Proxy.Unmap(), in.NextHop.Unmap()
+	r.Override = in.Override && in.Source == SourceStatic
+	if in.Proxy.IsValid() && in.Disregarded == DisregardNone {
 		if err := CheckProxy(in.Proxy); err != nil {
-			disregarded, detail = DisregardInvalidProxyAddress, err.Error()
+			r.Disregarded, detail = DisregardInvalidProxyAddress, err.Error()
 		}
 	}
-	override := in.Override && in.Source == SourceStatic
-	if old != nil && old.Proxy == proxy && old.NextHop == nextHop && old.Originator == in.Originator &&
-		old.Best == in.Best && old.Stale == in.Stale && old.LongLived == in.LongLived && old.Partial == in.Partial &&
-		old.Override == override && old.Metric == in.Metric && old.Disregarded == disregarded {
+	if old != nil && old.is(&r) {
 		return nil
 	}
-	r := new(Route)
-	*r = *in
-	r.Prefix, r.Proxy, r.NextHop = prefix, proxy, nextHop
-	r.Disregarded, r.Override = disregarded, override
-	r.Version, r.ChangedAt = b.next.version, b.now
-	r.proxy, r.group = noProxy, nil
-	if detail != "" {
-		b.events = append(b.events, pendingEvent{EventDisregarded, r, disregarded, detail})
+	s := sharedOf(&r)
+	if r.Believed() {
+		s.index = b.t.proxies.acquire(r.Proxy)
 	}
-	return r
+	e := newEntry(&r, b.t.interner.of(&s), b.stamp)
+	if detail != "" {
+		b.events = append(b.events, event{kind: EventDisregarded, route: e, reason: r.Disregarded, detail: detail})
+	}
+	return e
 }
 
 // replace puts r in the place of old; either may be nil, not both.
-func (b *batch) replace(c *contextChanges, prefix netip.Prefix, s slot, old, r *Route) {
+func (b *batch) replace(c *contextChanges, prefix netip.Prefix, s slot, old, r *Entry) {
 	t := b.t
 	if r != nil {
 		b.next.routes++
 		if r.Believed() {
 			b.next.capabilities++
-			r.proxy = t.proxies.acquire(r.Proxy)
 		}
 	}
 	if old != nil {
 		b.next.routes--
 		if old.Believed() {
 			b.next.capabilities--
-			t.proxies.release(old.proxy)
+			t.proxies.release(old.index)
 		}
 	}
 	b.event(old, r)
@@ -135,26 +126,27 @@ func (b *batch) replace(c *contextChanges, prefix netip.Prefix, s slot, old, r *
 	if some == nil {
 		some = old
 	}
-	if isStatic(some) || t.statics[some.Context][prefix] > 0 {
+	if isStatic(some) || t.statics[some.context][prefix] > 0 {
 		c.rehide = true // a learned route beside a static one may be part of its slot
 	}
 }
 
-func isStatic(r *Route) bool { return r != nil && r.Source == SourceStatic }
+func isStatic(e *Entry) bool { return e != nil && e.source == SourceStatic }
 
 // countStatic keeps the number of static routes by prefix, for the change from old to r.
-func (t *Table) countStatic(old, r *Route) {
-	count := func(x *Route, delta int) {
+func (t *Table) countStatic(old, r *Entry) {
+	count := func(x *Entry, delta int) {
 		if x == nil {
 			return
 		}
-		m := t.statics[x.Context]
+		m := t.statics[x.context]
 		if m == nil {
 			m = map[netip.Prefix]int{}
-			t.statics[x.Context] = m
+			t.statics[x.context] = m
 		}
-		if m[x.Prefix] += delta; m[x.Prefix] == 0 {
-			delete(m, x.Prefix)
+		p := x.Prefix()
+		if m[p] += delta; m[p] == 0 {
+			delete(m, p)
 		}
 	}
 	count(r, 1)
@@ -162,20 +154,20 @@ func (t *Table) countStatic(old, r *Route) {
 }
 
 // event notes what the change from old to r means for the capability.
-func (b *batch) event(old, r *Route) {
+func (b *batch) event(old, r *Entry) {
 	had, has := old != nil && old.Believed(), r != nil && r.Believed()
-	var e pendingEvent
+	var e event
 	switch {
 	case !had && has:
-		e = pendingEvent{kind: EventLearned, route: r}
+		e = event{kind: EventLearned, route: r}
 	case had && has:
-		e = pendingEvent{kind: EventChanged, route: r, detail: difference(old, r)}
+		e = event{kind: EventChanged, route: r, detail: difference(old, r)}
 	case had && r == nil:
-		e = pendingEvent{kind: EventWithdrawn, route: old, detail: "route withdrawn"}
-	case had && r.Disregarded != DisregardNone:
-		e = pendingEvent{kind: EventWithdrawn, route: old, detail: "no longer believed: " + r.Disregarded.String()}
+		e = event{kind: EventWithdrawn, route: old, detail: "route withdrawn"}
+	case had && r.disregarded != DisregardNone:
+		e = event{kind: EventWithdrawn, route: old, detail: "no longer believed: " + r.disregarded.String()}
 	case had:
-		e = pendingEvent{kind: EventWithdrawn, route: old, detail: "route kept without capability"}
+		e = event{kind: EventWithdrawn, route: old, detail: "route kept without capability"}
 	default:
 		return
 	}
@@ -184,22 +176,22 @@ func (b *batch) event(old, r *Route) {
 
 // difference says what changed between two routes with the same identity, as in
 // "proxy 192.0.2.1 -> 192.0.2.2, stale false -> true".
-func difference(old, r *Route) string {
+func difference(old, r *Entry) string {
 	var parts []string
 	add := func(name string, a, b any) {
 		if a != b {
 			parts = append(parts, fmt.Sprintf("%s %v -> %v", name, a, b))
 		}
 	}
-	add("proxy", old.Proxy, r.Proxy)
-	add("next hop", old.NextHop, r.NextHop)
-	add("originator", old.Originator, r.Originator)
-	add("best", old.Best, r.Best)
-	add("stale", old.Stale, r.Stale)
-	add("long-lived", old.LongLived, r.LongLived)
-	add("partial", old.Partial, r.Partial)
-	add("override", old.Override, r.Override)
-	add("metric", old.Metric, r.Metric)
+	add("proxy", old.proxy, r.proxy)
+	add("next hop", old.nextHop, r.nextHop)
+	add("originator", old.originator, r.originator)
+	add("best", old.Best(), r.Best())
+	add("stale", old.Stale(), r.Stale())
+	add("long-lived", old.LongLived(), r.LongLived())
+	add("partial", old.partial, r.partial)
+	add("override", old.override, r.override)
+	add("metric", old.metric, r.metric)
 	return strings.Join(parts, ", ")
 }
 
@@ -222,9 +214,9 @@ func (b *batch) finish() {
 	if changed {
 		t.publish(b.next)
 	}
-	for i := range b.events {
-		e := &b.events[i]
-		t.emit(Event{At: b.now, Kind: e.kind, Route: *e.route, Reason: e.reason, Detail: e.detail})
+	for _, e := range b.events {
+		e.at = b.now
+		t.emit(e)
 	}
 }
 

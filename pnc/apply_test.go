@@ -82,7 +82,7 @@ func TestApplyWithoutChangeKeepsVersionAndAge(t *testing.T) {
 	if tb.Snapshot() != before {
 		t.Error("an update that changes nothing made a new snapshot")
 	}
-	if got := wantResolve(t, tb, "10.1.0.1", ReasonFound, "198.51.100.1").Route.ChangedAt; !got.Equal(t0) {
+	if got := wantResolve(t, tb, "10.1.0.1", ReasonFound, "198.51.100.1").Route.ChangedAt(); !got.Equal(t0) {
 		t.Errorf("changed at %s", got)
 	}
 }
@@ -108,8 +108,8 @@ func TestApplyDisregardsInvalidProxyAddresses(t *testing.T) {
 	for _, proxy := range []string{"0.0.0.0", "::", "224.0.0.5", "ff02::1", "255.255.255.255", "fe80::1", "fe80::1%eth0", "::ffff:239.1.1.1"} {
 		tb := tableWith(Config{}, route(SourceBGP, "10.1.0.0/16", proxy))
 		got := tb.Resolve("", addr("10.1.0.1"), 0)
-		if got.Reason != ReasonNoProxy || got.Route.Disregarded != DisregardInvalidProxyAddress {
-			t.Errorf("%s: %s, %s", proxy, got.Reason, got.Route.Disregarded)
+		if got.Reason != ReasonNoProxy || got.Route.Disregarded() != DisregardInvalidProxyAddress {
+			t.Errorf("%s: %s, %s", proxy, got.Reason, got.Route.Disregarded())
 		}
 		rejected := tb.Rejected()
 		if len(rejected) != 1 || rejected[0].Reason != DisregardInvalidProxyAddress || rejected[0].Detail == "" {
@@ -347,11 +347,12 @@ func TestRoutesFilterAndOrder(t *testing.T) {
 func TestRouteReach(t *testing.T) {
 	tb := tableWith(Config{}, route(SourceBGP, "10.1.0.0/16", "198.51.100.1"), route(SourceBGP, "10.2.0.0/16", ""))
 	s := tb.Snapshot()
-	r := s.Resolve("", addr("10.1.0.1"), 0).Route
+	of := func(sender string) *Route { return s.Candidates("", addr(sender))[0] }
+	r := of("10.1.0.1")
 	if reach, known := s.RouteReach(r); !known || !reach.Reachable {
 		t.Errorf("RouteReach = %+v, %v", reach, known)
 	}
-	if _, known := s.RouteReach(s.Resolve("", addr("10.2.0.1"), 0).Route); known {
+	if _, known := s.RouteReach(of("10.2.0.1")); known {
 		t.Error("a route without PNC has a known proxy")
 	}
 	// The number of its proxy may mean another one later.
@@ -374,16 +375,20 @@ func TestRoutesThatAreNotFirstKeepNoOldGroup(t *testing.T) {
 		}
 	}
 	tb.Reconfigure(t0, Config{Preference: []Source{SourceOSPF}})
-	routes := tb.Snapshot().Candidates("", addr("10.1.0.1"))
+	entries := func() []*Entry {
+		s, _ := tb.Snapshot().base.lookup(addr("10.1.0.1"))
+		return s.list(nil)
+	}
+	routes := entries()
 	for i, r := range routes {
 		if (r.group != nil) != (i == 0) {
 			t.Errorf("route %d of %d: group %v", i, len(routes), r.group)
 		}
 	}
 	for _, r := range routes[1:] {
-		tb.Apply(t0, withdraw(*r)...)
+		tb.Apply(t0, withdraw(r.Route())...)
 	}
-	if last := tb.Snapshot().Candidates("", addr("10.1.0.1")); len(last) != 1 || last[0].group != nil {
+	if last := entries(); len(last) != 1 || last[0].group != nil {
 		t.Errorf("%d routes left, group %v", len(last), last[0].group)
 	}
 }

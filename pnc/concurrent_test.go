@@ -35,9 +35,9 @@ func TestReadersSeeWholeBatches(t *testing.T) {
 					t.Errorf("version %d after %d", s.Version(), version)
 				}
 				version = s.Version()
-				a := s.Resolve("", addr("10.1.0.1"), 0).Route.Proxy
-				b := s.Resolve("", addr("10.2.0.1"), 0).Route.Proxy
-				c := s.Resolve("red", addr("10.1.0.1"), 0).Route.Proxy
+				a := s.Resolve("", addr("10.1.0.1"), 0).Route.Proxy()
+				b := s.Resolve("", addr("10.2.0.1"), 0).Route.Proxy()
+				c := s.Resolve("red", addr("10.1.0.1"), 0).Route.Proxy()
 				if a != b || a != c {
 					t.Errorf("one snapshot has %s, %s and %s", a, b, c)
 					return

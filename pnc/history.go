@@ -2,14 +2,14 @@ package pnc
 
 import "time"
 
-// ring keeps the newest events, at most limit.
-type ring struct {
+// ring keeps the newest things, at most limit.
+type ring[T any] struct {
 	limit int
-	buf   []Event
+	buf   []T
 	next  int // where the oldest is, once the buffer is full
 }
 
-func (r *ring) add(e Event) {
+func (r *ring[T]) add(e T) {
 	if len(r.buf) < r.limit {
 		r.buf = append(r.buf, e)
 		return
@@ -18,9 +18,9 @@ func (r *ring) add(e Event) {
 	r.next = (r.next + 1) % r.limit
 }
 
-// events copies what is kept, oldest first.
-func (r *ring) events() []Event {
-	out := make([]Event, 0, len(r.buf))
+// all copies what is kept, oldest first.
+func (r *ring[T]) all() []T {
+	out := make([]T, 0, len(r.buf))
 	out = append(out, r.buf[r.next:]...)
 	return append(out, r.buf[:r.next]...)
 }
@@ -62,13 +62,13 @@ func (t *Table) Counters() Counters {
 // Disregard records that a capability was seen and not believed: Route, Reason and Detail of e. The
 // route itself comes with Apply; where several findings belong to one route, each is recorded.
 func (t *Table) Disregard(now time.Time, e Event) {
-	e.At, e.Kind = now, EventDisregarded
+	e.At, e.Kind, e.Route.proxy = now, EventDisregarded, noProxy
 	if e.Reason >= disregardCount {
 		e.Reason = DisregardNone
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.emit(e)
+	t.emitRejected(e)
 }
 
 // Own records what this node does with its own PNC for a prefix: Kind (EventAnnounced or EventHeldBack),
@@ -77,25 +77,61 @@ func (t *Table) Own(now time.Time, e Event) {
 	if e.Kind != EventAnnounced && e.Kind != EventHeldBack {
 		return
 	}
-	e.At, e.Reason = now, DisregardNone
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.emit(e)
+	t.emit(event{at: now, kind: e.Kind, route: NewEntry(e.Route), detail: e.Detail})
 }
 
-// emit counts and keeps an event and tells the watchers. The caller holds the lock.
-func (t *Table) emit(e Event) {
-	e.Route.proxy, e.Route.group = noProxy, nil
-	t.counters.kinds[e.Kind]++
-	if e.Kind == EventDisregarded {
-		t.counters.disregarded[e.Reason]++
-		t.rejected.add(e)
-	} else {
-		t.history.add(e)
-	}
+// emitRejected counts and keeps that a capability was disregarded and tells the watchers. The caller
+// holds the lock.
+func (t *Table) emitRejected(e Event) {
+	t.counters.kinds[EventDisregarded]++
+	t.counters.disregarded[e.Reason]++
+	t.rejected.add(e)
 	for w := range t.watchers {
 		w.offer(e)
 	}
+}
+
+// emit counts and keeps an event and tells the watchers. The caller holds the lock.
+func (t *Table) emit(e event) {
+	if e.kind == EventDisregarded {
+		t.emitRejected(e.public())
+		return
+	}
+	t.counters.kinds[e.kind]++
+	t.history.add(e)
+	if len(t.watchers) == 0 {
+		return
+	}
+	p := e.public()
+	for w := range t.watchers {
+		w.offer(p)
+	}
+}
+
+// event is an Event of a stored route.
+type event struct {
+	at     time.Time
+	kind   EventKind
+	reason DisregardReason
+	route  *Entry
+	detail string
+}
+
+func (e *event) public() Event {
+	r := e.route.Route()
+	r.proxy = noProxy
+	return Event{At: e.at, Kind: e.kind, Route: r, Reason: e.reason, Detail: e.detail}
+}
+
+// past gives the events of the history, oldest first. The caller holds the lock.
+func (t *Table) past() []Event {
+	out := make([]Event, 0, len(t.history.buf))
+	for _, e := range t.history.all() {
+		out = append(out, e.public())
+	}
+	return out
 }
 
 // History gives the events of learned, changed and withdrawn routes and of this node's own that are kept,
@@ -104,12 +140,12 @@ func (t *Table) emit(e Event) {
 func (t *Table) History() []Event {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.history.events()
+	return t.past()
 }
 
 // Rejected gives the events of disregarded capabilities that are kept, oldest first.
 func (t *Table) Rejected() []Event {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.rejected.events()
+	return t.rejected.all()
 }

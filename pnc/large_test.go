@@ -41,12 +41,12 @@ func TestWithdrawalsFromALargeTable(t *testing.T) {
 			gone[u.Route.Prefix] = true
 		}
 		for _, p := range prefixes {
-			if r := full.Resolve("", p.Addr(), 0); r.Route.Prefix.Bits() < p.Bits() {
+			if r := full.Resolve("", p.Addr(), 0); r.Route.Prefix().Bits() < p.Bits() {
 				t.Fatalf("batches of %d: %s left an old snapshot", size, p)
 			}
 			r := now.Resolve("", p.Addr(), 0)
-			if r.Reason != ReasonFound || gone[r.Route.Prefix] || !gone[p] && r.Route.Prefix.Bits() < p.Bits() {
-				t.Fatalf("batches of %d: %s resolves by %s", size, p, r.Route.Prefix)
+			if r.Reason != ReasonFound || gone[r.Route.Prefix()] || !gone[p] && r.Route.Prefix().Bits() < p.Bits() {
+				t.Fatalf("batches of %d: %s resolves by %s", size, p, r.Route.Prefix())
 			}
 		}
 	}

@@ -22,34 +22,34 @@ func newRanking(preference []Source) ranking {
 }
 
 // compare orders the routes of one prefix, best first; it is a total order over route identities.
-func (rk *ranking) compare(a, b *Route) int {
+func (rk *ranking) compare(a, b *Entry) int {
 	if c := rk.compareMerit(a, b); c != 0 {
 		return c
 	}
 	return cmp.Or(
-		a.Proxy.Compare(b.Proxy), // an IPv4 address is lower than any IPv6 address
-		strings.Compare(a.Peer, b.Peer),
-		strings.Compare(a.RD, b.RD),
-		cmp.Compare(a.PathID, b.PathID),
+		a.proxy.Compare(b.proxy), // an IPv4 address is lower than any IPv6 address
+		strings.Compare(a.peer, b.peer),
+		strings.Compare(a.rd, b.rd),
+		cmp.Compare(a.pathID, b.pathID),
 	)
 }
 
 // compareMerit is compare without the tie rules: routes that it calls the same are equal proxies,
 // which share flows.
-func (rk *ranking) compareMerit(a, b *Route) int {
+func (rk *ranking) compareMerit(a, b *Entry) int {
 	if c := falseFirst(!a.Believed(), !b.Believed()); c != 0 {
 		return c
 	}
-	if c := cmp.Compare(rk[a.Source], rk[b.Source]); c != 0 {
+	if c := cmp.Compare(rk[a.source], rk[b.source]); c != 0 {
 		return c
 	}
-	if a.Source == SourceBGP {
-		if c := falseFirst(a.LongLived, b.LongLived); c != 0 {
+	if a.source == SourceBGP {
+		if c := falseFirst(a.LongLived(), b.LongLived()); c != 0 {
 			return c // RFC 9494 section 4.3: the least preferred
 		}
-		return falseFirst(!a.Best, !b.Best)
+		return falseFirst(!a.Best(), !b.Best())
 	}
-	return cmp.Compare(a.Metric, b.Metric)
+	return cmp.Compare(a.metric, b.metric)
 }
 
 func falseFirst(a, b bool) int {

@@ -44,7 +44,7 @@ func (s *Snapshot) resolveSlot(sl slot, hash uint64) Resolution {
 		return res
 	}
 	if r := s.choose(sl, hash); r != nil {
-		res.Reason, res.Proxy, res.Route = ReasonFound, r.Proxy, r
+		res.Reason, res.Proxy, res.Route = ReasonFound, r.proxy, r
 		return res
 	}
 	res.Reason = ReasonProxyUnreachable
@@ -55,7 +55,7 @@ func (s *Snapshot) resolveSlot(sl slot, hash uint64) Resolution {
 }
 
 // choose gives the route whose proxy is to be used; nil when no proxy is usable.
-func (s *Snapshot) choose(sl slot, hash uint64) *Route {
+func (s *Snapshot) choose(sl slot, hash uint64) *Entry {
 	routes := sl.several()
 	if routes == nil {
 		if s.proxies[sl.proxy].reach.usable() {
@@ -63,13 +63,13 @@ func (s *Snapshot) choose(sl slot, hash uint64) *Route {
 		}
 		return nil
 	}
-	var chosen *Route
+	var chosen *Entry
 	var best uint64
 	for _, r := range routes {
-		if r.proxy == noProxy {
+		if r.index == noProxy {
 			break // those without a believed PNC are last
 		}
-		p := &s.proxies[r.proxy]
+		p := &s.proxies[r.index]
 		switch {
 		case !p.reach.usable():
 			continue
@@ -98,18 +98,18 @@ func (s *Snapshot) Shared(context string, sender netip.Addr) []netip.Addr {
 		return nil
 	}
 	sl, _ := s.view(context).lookup(sender.Unmap())
-	var first *Route
+	var first *Entry
 	var proxies []netip.Addr
 	for _, r := range sl.several() {
 		switch {
-		case r.proxy == noProxy || !s.proxies[r.proxy].reach.usable():
+		case r.index == noProxy || !s.proxies[r.index].reach.usable():
 			continue
 		case first == nil:
 			first = r
 		case s.rank.compareMerit(first, r) != 0:
 			continue
 		}
-		proxies = append(proxies, r.Proxy)
+		proxies = append(proxies, r.proxy)
 	}
 	slices.SortFunc(proxies, netip.Addr.Compare)
 	if proxies = slices.Compact(proxies); len(proxies) < 2 {
@@ -130,14 +130,19 @@ func (s *Snapshot) Candidates(context string, sender netip.Addr) []*Route {
 	if !ok {
 		return nil
 	}
-	return sl.list(nil)
+	var out []*Route
+	for _, e := range sl.list(nil) {
+		r := e.Route()
+		out = append(out, &r)
+	}
+	return out
 }
 
 // Explain gives the answer as one sentence for a reader.
 func (r Resolution) Explain() string {
 	via := ""
 	if r.Route != nil {
-		via = " (" + r.Route.Source.String() + " route " + r.Route.Prefix.String() + ")"
+		via = " (" + r.Route.source.String() + " route " + r.Route.Prefix().String() + ")"
 	}
 	switch r.Reason {
 	case ReasonFound:
@@ -145,17 +150,17 @@ func (r Resolution) Explain() string {
 	case ReasonNoRoute:
 		return "No route matches the sender."
 	case ReasonNoProxy:
-		if r.Route != nil && r.Route.Disregarded != DisregardNone {
+		if r.Route != nil && r.Route.disregarded != DisregardNone {
 			return "The longest matching prefix has a capability that is not believed, " +
-				r.Route.Disregarded.String() + via + "."
+				r.Route.disregarded.String() + via + "."
 		}
 		return "The longest matching prefix carries no believed Proxy Node Capability" + via + "."
 	case ReasonDefaultRouteRefused:
 		return "Only a default route matches the sender, and the configuration does not allow its use" + via + "."
 	case ReasonProxyUnreachable:
-		return "The kernel has no route to the proxy " + r.Route.Proxy.String() + via + "."
+		return "The kernel has no route to the proxy " + r.Route.proxy.String() + via + "."
 	case ReasonSelfProxy:
-		return "The proxy " + r.Route.Proxy.String() + " is this node itself" + via + "."
+		return "The proxy " + r.Route.proxy.String() + " is this node itself" + via + "."
 	case ReasonContextUnknown:
 		return "The context is not configured."
 	}

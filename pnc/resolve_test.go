@@ -138,7 +138,7 @@ func TestResolveRules(t *testing.T) {
 			got := tb.Resolve("", addr(tt.sender), 0)
 			prefix := ""
 			if got.Route != nil {
-				prefix = got.Route.Prefix.String()
+				prefix = got.Route.Prefix().String()
 			}
 			if got.Reason != tt.reason || got.Proxy != addr(tt.proxy) || prefix != tt.prefix {
 				t.Errorf("got %s %s by %q, want %s %s by %q", got.Reason, got.Proxy, prefix, tt.reason, tt.proxy, tt.prefix)
@@ -216,10 +216,10 @@ func TestResolveEvidence(t *testing.T) {
 	tb.Apply(t0, add(r)...)
 	reachAll(tb)
 	got := wantResolve(t, tb, "10.1.0.1", ReasonFound, "198.51.100.1")
-	used := got.Route
+	used := got.Route.Route()
 	if used.Source != SourceBGP || used.Prefix != pfx("10.1.0.0/16") || used.Originator != "192.0.2.7" ||
 		used.NextHop != addr("192.0.2.1") || !used.Stale || used.Version != 2 || used.Age(t0.Add(5e9)) != 5e9 {
-		t.Errorf("route used: %+v", *used)
+		t.Errorf("route used: %+v", used)
 	}
 	if got.Version != tb.Snapshot().Version() {
 		t.Errorf("version %d, the table's is %d", got.Version, tb.Snapshot().Version())

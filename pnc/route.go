@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Route is one unicast route to a sender prefix, with a PNC or without. Routes in a Table are never
-// modified: whoever gets a pointer to one may keep it and must not write to it.
+// Route is one unicast route to a sender prefix, with a PNC or without, as it goes into a Table and comes
+// out of it. What the table keeps is an Entry.
 type Route struct {
 	Context string       // VPN; empty for the default context
 	Prefix  netip.Prefix // the sender prefix; masked when it is stored
@@ -37,7 +37,6 @@ type Route struct {
 	ChangedAt time.Time // set by the table: when that was
 
 	proxy proxyIndex // set by the table: the number of a believed Proxy
-	group *group     // set by the table on the first of several routes of a prefix
 }
 
 // Believed reports whether the route carries a PNC that is believed.
@@ -90,9 +89,8 @@ type Event struct {
 type Resolution struct {
 	Reason Reason
 	Proxy  netip.Addr // valid only with ReasonFound
-	// Route is the route used, or the one that gave the reason; nil when none matched. It is shared
-	// and must not be modified.
-	Route *Route
+	// Route is the route used, or the one that gave the reason; nil when none matched.
+	Route *Entry
 	// Version is the version of the table that gave the answer.
 	Version uint64
 }

@@ -6,7 +6,7 @@ import "slices"
 // in the common case needs nothing but the slot and the state of one proxy. It is kept small (16
 // octets), because a look-up costs as much as the memory that it has to fetch.
 type slot struct {
-	route *Route     // the highest ranked route; nil in the zero slot
+	route *Entry     // the highest ranked route; nil in the zero slot
 	proxy proxyIndex // of route; noProxy when no route of the prefix carries a believed PNC
 	flags slotFlags  // why the common case does not hold
 }
@@ -14,7 +14,7 @@ type slot struct {
 // group is all routes of one prefix, best first, where there are several. The first of them points
 // to it.
 type group struct {
-	routes []*Route
+	routes []*Entry
 }
 
 type slotFlags uint8
@@ -25,7 +25,7 @@ const (
 )
 
 // newSlot makes a slot of routes in rank order, at least one. It keeps the slice.
-func newSlot(routes []*Route, rk *ranking) slot {
+func newSlot(routes []*Entry, rk *ranking) slot {
 	for i, r := range routes {
 		// Only the first may point to the group, and the one it points to is this. A stored route is
 		// not modified: a snapshot may have it.
@@ -39,8 +39,8 @@ func newSlot(routes []*Route, rk *ranking) slot {
 		}
 	}
 	first := routes[0]
-	s := slot{route: first, proxy: first.proxy}
-	if first.Prefix.Bits() == 0 {
+	s := slot{route: first, proxy: first.index}
+	if first.bits == 0 {
 		s.flags |= slotDefault
 	}
 	if s.proxy == noProxy {
@@ -50,7 +50,7 @@ func newSlot(routes []*Route, rk *ranking) slot {
 		if rk.compareMerit(first, r) != 0 {
 			break
 		}
-		if r.proxy != first.proxy {
+		if r.index != first.index {
 			s.flags |= slotShared
 			break
 		}
@@ -59,7 +59,7 @@ func newSlot(routes []*Route, rk *ranking) slot {
 }
 
 // several gives the routes, best first, when there is more than one.
-func (s slot) several() []*Route {
+func (s slot) several() []*Entry {
 	if s.route == nil || s.route.group == nil {
 		return nil
 	}
@@ -67,7 +67,7 @@ func (s slot) several() []*Route {
 }
 
 // list appends the routes, best first, to dst.
-func (s slot) list(dst []*Route) []*Route {
+func (s slot) list(dst []*Entry) []*Entry {
 	if s.route == nil {
 		return dst
 	}
@@ -79,9 +79,9 @@ func (s slot) list(dst []*Route) []*Route {
 
 // find gives the route with the identity of r, prefix and context being the same; nil if there is
 // none.
-func (s slot) find(r *Route) *Route {
-	same := func(x *Route) bool {
-		return x.Source == r.Source && x.PathID == r.PathID && x.Peer == r.Peer && x.RD == r.RD
+func (s slot) find(r *Route) *Entry {
+	same := func(x *Entry) bool {
+		return x.source == r.Source && x.pathID == r.PathID && x.peer == r.Peer && x.rd == r.RD
 	}
 	for _, x := range s.several() {
 		if same(x) {
@@ -95,8 +95,8 @@ func (s slot) find(r *Route) *Route {
 }
 
 // replace gives the routes in rank order with old taken out and r put in; either may be nil.
-func (s slot) replace(old, r *Route, rk *ranking) []*Route {
-	routes := s.list(make([]*Route, 0, max(1, len(s.several()))+1))
+func (s slot) replace(old, r *Entry, rk *ranking) []*Entry {
+	routes := s.list(make([]*Entry, 0, max(1, len(s.several()))+1))
 	if old != nil {
 		i := slices.Index(routes, old)
 		routes = slices.Delete(routes, i, i+1)

@@ -100,8 +100,11 @@ func (s *Snapshot) Routes(f Filter) iter.Seq[*Route] {
 			return
 		}
 		for sl := range v.slots(f.Prefix) {
-			for _, r := range sl.list(nil) {
-				if (f.All || r.Believed()) && !yield(r) {
+			for _, e := range sl.list(nil) {
+				if !f.All && !e.Believed() {
+					continue
+				}
+				if r := e.Route(); !yield(&r) {
 					return
 				}
 			}

@@ -27,7 +27,7 @@ func (t *Table) SetStatic(now time.Time, routes []Route) {
 			s := b.context(context).get(prefix)
 			for _, r := range s.list(nil) {
 				if isStatic(r) {
-					at[r.Proxy] = r.PathID
+					at[r.proxy] = r.pathID
 				}
 			}
 			ids[place{context, prefix}] = at

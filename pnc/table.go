@@ -34,9 +34,10 @@ type Table struct {
 	cfg      Config
 	rank     ranking
 	proxies  proxySet
+	interner interner
 	statics  map[string]map[netip.Prefix]int // context, prefix: number of static routes
-	history  ring
-	rejected ring
+	history  ring[event]
+	rejected ring[Event]
 	counters counters
 	watchers map[*Watcher]struct{}
 }
@@ -51,9 +52,10 @@ func New(cfg Config) *Table {
 	}
 	t := &Table{
 		signal:   make(chan struct{}, 1),
+		interner: newInterner(),
 		statics:  map[string]map[netip.Prefix]int{},
-		history:  ring{limit: cfg.History},
-		rejected: ring{limit: cfg.Rejected},
+		history:  ring[event]{limit: cfg.History},
+		rejected: ring[Event]{limit: cfg.Rejected},
 		watchers: map[*Watcher]struct{}{},
 	}
 	t.proxies.init()

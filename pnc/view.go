@@ -81,7 +81,7 @@ func (v *view) hide(statics map[netip.Prefix]int, rk *ranking, allowDefault bool
 			continue
 		}
 		s, _ := v.routes.Get(p)
-		if slices.ContainsFunc(s.list(nil), func(r *Route) bool { return r.Override }) {
+		if slices.ContainsFunc(s.list(nil), func(e *Entry) bool { return e.override }) {
 			overrides.Insert(p)
 		}
 	}
@@ -99,7 +99,7 @@ func (v *view) hide(statics map[netip.Prefix]int, rk *ranking, allowDefault bool
 		}
 		s, _ := v.routes.Get(p)
 		if shortest != p { // learned routes here are longer than an override: only the static ones count
-			routes := slices.DeleteFunc(s.list(nil), func(r *Route) bool { return r.Source != SourceStatic })
+			routes := slices.DeleteFunc(s.list(nil), func(e *Entry) bool { return e.source != SourceStatic })
 			s = newSlot(routes, rk)
 		}
 		hidden.Insert(p, s)

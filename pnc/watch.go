@@ -36,7 +36,7 @@ func (t *Table) Watch(buffer int, history bool) *Watcher {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if history {
-		w.History = append(t.history.events(), t.rejected.events()...)
+		w.History = append(t.past(), t.rejected.all()...)
 		slices.SortStableFunc(w.History, func(a, b Event) int { return a.At.Compare(b.At) })
 	}
 	t.watchers[w] = struct{}{}

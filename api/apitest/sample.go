@@ -179,7 +179,7 @@ func records() []evidence.Record {
 	flow := evidence.Flow{Sender: addr("198.51.100.10"), Receiver: addr("203.0.113.10"), SrcPort: 50001, DstPort: 4791, Proto: 17, DestQP: 0x18b}
 	other := flow
 	other.Sender, other.DestQP = addr("198.51.100.9"), 0x20
-	route := &pnc.Route{Prefix: netip.MustParsePrefix("198.51.100.0/24"), Source: pnc.SourceBGP, Proxy: addr("192.0.2.1"), ChangedAt: Now.Add(-3 * time.Hour)}
+	route := pnc.NewEntry(pnc.Route{Prefix: netip.MustParsePrefix("198.51.100.0/24"), Source: pnc.SourceBGP, Proxy: addr("192.0.2.1"), ChangedAt: Now.Add(-3 * time.Hour)})
 	return []evidence.Record{
 		{
 			At: Now.Add(-2 * time.Minute), Outcome: pncv1.Outcome_OUTCOME_SENT, Flow: flow,

@@ -246,7 +246,7 @@ func TestReloadTouchesOnlyWhatChanged(t *testing.T) {
 			t.Errorf("%s: started again: %v", u.name, moved)
 		}
 	}
-	if got := r.table.Resolve("", netip.MustParseAddr("198.51.100.7"), 0); got.Route == nil || got.Route.Proxy != netip.MustParseAddr("127.0.0.2") {
+	if got := r.table.Resolve("", netip.MustParseAddr("198.51.100.7"), 0); got.Route == nil || got.Route.Proxy() != netip.MustParseAddr("127.0.0.2") {
 		t.Errorf("the route was not changed: %+v", got)
 	}
 	if changes, err := r.Reload(context.Background()); err != nil || len(changes) != 0 {

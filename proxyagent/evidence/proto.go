@@ -44,7 +44,8 @@ func (rec *Record) congestionToProto() *pncv1.CongestionRecord {
 	p := &pncv1.CongestionRecord{Source: c.Source, CeCount: c.CECount, Proxy: addrString(c.Proxy)}
 	if c.Route != nil {
 		// A proxy is resolved only while it can be reached.
-		p.Route = RouteToProto(c.Route, c.Proxy.IsValid() && c.Proxy == c.Route.Proxy)
+		route := c.Route.Route()
+		p.Route = RouteToProto(&route, c.Proxy.IsValid() && c.Proxy == route.Proxy)
 	}
 	if c.Event.Port != 0 {
 		p.Event = &pncv1.EventNumber{Port: uint32(c.Event.Port), Count: c.Event.Count}

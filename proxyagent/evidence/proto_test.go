@@ -22,11 +22,11 @@ func TestCongestionRecordAsProto(t *testing.T) {
 		Flow: Flow{Context: "red", Sender: sender, Receiver: receiver, SrcPort: 50000, DstPort: 4791, Proto: 17, DestQP: 9},
 		Congestion: Congestion{
 			Source: "ce eth1", CECount: 4, Proxy: proxy,
-			Route: &pnc.Route{
+			Route: pnc.NewEntry(pnc.Route{
 				Context: "red", Prefix: netip.MustParsePrefix("198.51.100.0/24"), Source: pnc.SourceBGP,
 				Proxy: proxy, NextHop: netip.MustParseAddr("203.0.113.1"), Originator: "10.0.0.1", Peer: "10.0.0.2",
 				PathID: 3, Best: true, Stale: true, LongLived: true, Partial: true, Metric: 20, Version: 11, ChangedAt: start.Add(-time.Minute),
-			},
+			}),
 			Event: EventNumber{Port: 49999, Count: 12},
 		},
 	}
@@ -88,7 +88,7 @@ func TestWhatIsNotKnownIsAbsent(t *testing.T) {
 		t.Errorf("error %q", got.Error)
 	}
 	got = newRecorder(t, 1).ToProto(&Record{Outcome: pncv1.Outcome_OUTCOME_PROXY_UNREACHABLE,
-		Congestion: Congestion{Route: &pnc.Route{Proxy: sender}}})
+		Congestion: Congestion{Route: pnc.NewEntry(pnc.Route{Proxy: sender})}})
 	c := got.GetCongestion()
 	if c == nil || c.Proxy != "" || c.Event != nil || c.Route.ProxyReachable {
 		t.Errorf("got %v", got)

@@ -35,7 +35,7 @@ type Congestion struct {
 	Source  string     // the detector: ce on an interface, a queue, an agent
 	CECount uint64     // CE-marked packets of the flow since its last notification, this one included
 	Proxy   netip.Addr // the proxy resolved; invalid when none was
-	Route   *pnc.Route // the route used, or that gave the reason; nil when none matched. Never modified.
+	Route   *pnc.Entry // the route used, or that gave the reason; nil when none matched
 	Event   EventNumber
 }
 

@@ -58,7 +58,7 @@ func newRig(t *testing.T, cfg Config) *rig {
 	}
 	r := &rig{
 		rec: rec, wire: &wire{},
-		answer: pnc.Resolution{Reason: pnc.ReasonFound, Proxy: proxy4, Route: &pnc.Route{Proxy: proxy4}},
+		answer: pnc.Resolution{Reason: pnc.ReasonFound, Proxy: proxy4, Route: pnc.NewEntry(pnc.Route{Proxy: proxy4})},
 	}
 	if !cfg.SourceIPv4.IsValid() && !cfg.SourceIPv6.IsValid() {
 		cfg.SourceIPv4, cfg.SourceIPv6 = self4, self6
@@ -102,7 +102,7 @@ func TestEveryReasonNotToNotifyHasItsOutcome(t *testing.T) {
 			continue
 		}
 		r := newRig(t, Config{})
-		route := &pnc.Route{}
+		route := pnc.NewEntry(pnc.Route{})
 		r.answer = pnc.Resolution{Reason: reason, Route: route}
 		if got := r.Handle(event(1), start); got != outcome {
 			t.Errorf("%v: outcome %v, want %v", reason, got, outcome)
