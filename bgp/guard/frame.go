@@ -1,6 +1,10 @@
 package guard
 
-import "strconv"
+import (
+	"encoding/binary"
+	"math"
+	"strconv"
+)
 
 // HeaderLen is the length of a message's header in octets (RFC 4271 section 4.1).
 const HeaderLen = 19
@@ -39,10 +43,8 @@ func (s *Session) FrameLen(header []byte) (int, *Fault) {
 	if len(header) < HeaderLen {
 		return 0, &Fault{Code: codeHeader, Subcode: headerLength, Reason: "header is cut short"}
 	}
-	for _, b := range header[:16] {
-		if b != 0xff {
-			return 0, &Fault{Code: codeHeader, Subcode: headerSync, Reason: "marker isn't all ones"}
-		}
+	if binary.NativeEndian.Uint64(header)&binary.NativeEndian.Uint64(header[8:]) != math.MaxUint64 {
+		return 0, &Fault{Code: codeHeader, Subcode: headerSync, Reason: "marker isn't all ones"}
 	}
 	n, typ := u16(header[16:]), header[18]
 	if n < HeaderLen || n > MaxLen && !s.extended(typ) {

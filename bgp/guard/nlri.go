@@ -68,20 +68,31 @@ const (
 // checkNLRI checks a field of NLRI, each with a path identifier when addPath (RFC 7911 section 3).
 // Prefixes that no route can have are looked for when reach.
 func checkNLRI(b []byte, f fam, addPath, reach bool) nlriState {
+	at := 0
+	if addPath {
+		at = 4
+	}
+	limit, vpn, ip4 := bitRange[f], f.vpn(), f.ip4()
 	state := nlriClean
-	for len(b) > 0 {
-		n := nextNLRI(b, f, addPath)
-		if n == 0 {
+	for len(b) > at {
+		bits := int(b[at])
+		n := at + 1 + (bits+7)>>3
+		if bits < limit.from || bits > limit.to || n > len(b) {
 			return nlriBroken
 		}
-		p := b[:n]
-		if addPath {
-			p = p[4:]
-		}
-		if f.vpn() && !bottom(p[1:]) || reach && multicast(p, f) {
+		switch {
+		case vpn:
+			if p := b[at:n]; !bottom(p[1:]) || reach && multicast(p, f) {
+				state = nlriMend
+			}
+		case !reach || bits < 4:
+		case ip4 && b[at+1]&0xf0 == 0xe0, !ip4 && b[at+1] == 0xff && bits >= 8:
 			state = nlriMend
 		}
 		b = b[n:]
+	}
+	if len(b) > 0 {
+		return nlriBroken
 	}
 	return state
 }

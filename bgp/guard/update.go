@@ -156,13 +156,12 @@ func (s *Session) both(u *update) bool {
 // checkWhole checks what needs the whole message.
 func (s *Session) checkWhole(u *update) {
 	ip4, mp := s.wanted(u)
-	for _, m := range []struct {
-		typ    uint8
-		needed bool
-	}{{attrOrigin, ip4 || mp}, {attrASPath, ip4 || mp}, {attrNextHop, ip4}} {
-		if m.needed && !u.has(m.typ) {
-			s.bad(u, Missing, m.typ, nil)
-		}
+	if ip4 || mp {
+		s.need(u, attrOrigin)
+		s.need(u, attrASPath)
+	}
+	if ip4 {
+		s.need(u, attrNextHop)
 	}
 	s.checkNextHop(u, ip4)
 	if !s.agreed.fourOctetAS {
@@ -171,6 +170,13 @@ func (s *Session) checkWhole(u *update) {
 	if u.reachable() || !u.more {
 		// What RFC 7606 section 5.2 fears isn't the case: withdrawing the routes is enough.
 		u.cause = nil
+	}
+}
+
+// need holds RFC 7606 section 3d.
+func (s *Session) need(u *update, typ uint8) {
+	if !u.has(typ) {
+		s.bad(u, Missing, typ, nil)
 	}
 }
 
