@@ -217,14 +217,35 @@ func (o *originator) decide(p netip.Prefix, r *rib, get fetch) (*engine.Announce
 		return nil, "", err
 	}
 	i := slices.IndexFunc(paths, func(x engine.RawPath) bool { return x.PathID == from.id })
+	if i < 0 && from.stale {
+		return o.followStale(p, from)
+	}
 	if i < 0 {
 		return nil, inactiveRouter, nil // withdrawn since; its event is on the way
 	}
 	a, err := o.follow(it, from, paths[i])
+	if err == nil && from.longLived {
+		a.Attributes = tag(a.Attributes, []Community{engine.LLGRStale})
+		slices.SortStableFunc(a.Attributes, byType)
+	}
 	if err == nil && off != active {
 		return a, off + inactiveInline, nil
 	}
 	return a, because(err), nil
+}
+
+// followStale goes on with what is announced for a path that is kept through a restart, and which the engine
+// has no more: it gives up when an attempt to come back fails.
+func (o *originator) followStale(p netip.Prefix, from *path) (*engine.Announcement, inactive, error) {
+	a, announced := o.current[p]
+	if !announced {
+		return nil, inactiveRouter, nil
+	}
+	if from.longLived {
+		a.Attributes = tag(a.Attributes, []Community{engine.LLGRStale}) // RFC 9494 section 4.2
+		slices.SortStableFunc(a.Attributes, byType)
+	}
+	return &a, o.status[p], nil
 }
 
 func because(err error) inactive {

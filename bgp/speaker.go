@@ -184,7 +184,11 @@ func (s *Speaker) logStates(events []engine.Event) {
 func (s *Speaker) tick(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.deliver(s.rib.expire(s.clock()))
+	out := s.rib.expire(s.clock())
+	if len(out.updates) > 0 {
+		s.orig.touchFollowers()
+	}
+	s.deliver(out)
 	for _, p := range s.orig.expire(s.clock()) {
 		s.log.WithField("prefix", p.String()).Warn("bgp: the lease of an advertisement has ended; it is withdrawn")
 	}

@@ -22,6 +22,20 @@ func (l *bgpLab) killBGP(node string) {
 	l.t.Fatalf("no bgpd in %s", node)
 }
 
+// startBGP starts bgpd of a node again, with its configuration. vtysh -b is content with the daemons that it
+// finds.
+func (l *bgpLab) startBGP(node string) {
+	l.t.Helper()
+	l.start(node, "/usr/lib/frr/bgpd", "-A", "127.0.0.1", "--log", "stdout")
+	l.eventually("bgpd to answer", func() string {
+		if out, err := l.Exec(l.ctx, node, "vtysh", "-d", "bgpd", "-c", "show version"); err != nil {
+			return err.Error() + strings.TrimSpace(string(out))
+		}
+		return ""
+	})
+	l.run(node, "vtysh", "-b")
+}
+
 // restartFRR is the configuration of a router that restarts gracefully.
 func restartFRR(id string, lines, family string) map[string]string {
 	return map[string]string{"/etc/frr/frr.conf": `frr defaults traditional
@@ -124,13 +138,7 @@ func TestBGPLongLivedRestartOfARouter(t *testing.T) {
 		t.Errorf("RFC 9494 section 4.2: NO_LLGR, and kept: %+v", r)
 	}
 	// The router is back long after the restart time.
-	l.start("router", "/usr/lib/frr/bgpd", "-A", "127.0.0.1", "--log", "stdout")
-	l.eventually("bgpd to answer", func() string {
-		if out, err := l.Exec(l.ctx, "router", "vtysh", "-b"); err != nil {
-			return err.Error() + strings.TrimSpace(string(out))
-		}
-		return ""
-	})
+	l.startBGP("router")
 	p.Await("fresh routes", func(a speakertest.Answer) bool {
 		r, s, u := of(a, kept, router), of(a, refused, router), of(a, both, router)
 		return r != nil && !r.Stale && !r.LongLived && s != nil && !s.Stale && u != nil && u.Best && a.Neighbor(router).Stale == 0
