@@ -220,6 +220,25 @@ func node() *Node {
 			},
 			CapabilityRoutes: 7, CapabilityVersion: 2, FlowsKnown: 1, FlowsTotal: 3, FlowVersion: 8,
 			ConfigAppliedAt: ago(3 * time.Hour), ConfigPath: "/etc/pncd/pncd.yaml",
+			Advertise: "when-ready", Senders: []*pncv1.SenderReadiness{
+				{
+					Prefix: "198.51.100.0/24", State: pncv1.ReadinessState_READINESS_STATE_ANNOUNCED, Ready: true, Since: ago(3 * time.Hour),
+					SeenFrom: ago(2 * time.Second), SeenTowards: ago(3 * time.Second),
+				},
+				{
+					Prefix: "198.51.101.0/24", State: pncv1.ReadinessState_READINESS_STATE_LOSING, Since: ago(10 * time.Second), Until: ago(-20 * time.Second),
+					Failures: []*pncv1.ReadinessFailure{{Reason: pncv1.ReadinessReason_READINESS_REASON_TAP_DOWN, Detail: "eth2: the interface is down"}},
+					Penalty:  512, SeenFrom: ago(12 * time.Second), SeenTowards: ago(12 * time.Second),
+				},
+				{
+					Prefix: "198.51.102.0/24", State: pncv1.ReadinessState_READINESS_STATE_SUPPRESSED, Ready: true, Since: ago(30 * time.Second),
+					Until: ago(-5 * time.Minute), Penalty: 2100, SeenFrom: ago(2 * time.Second), SeenTowards: ago(3 * time.Second),
+				},
+				{
+					Context: "blue", Prefix: "203.0.113.0/24", State: pncv1.ReadinessState_READINESS_STATE_HELD, Since: ago(time.Hour),
+					Failures: []*pncv1.ReadinessFailure{{Reason: pncv1.ReadinessReason_READINESS_REASON_MAP_FULL, Detail: "the map of 16 entries lost 24 to others within 10s"}},
+				},
+			},
 		},
 		neighbors: []*pncv1.Neighbor{
 			{

@@ -20,7 +20,7 @@ func (a *app) status(ctx context.Context) (*pncv1.GetStatusResponse, error) {
 func (a *app) statusCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
-		Short: "Show whether the mechanism is on, whether the node is ready, and its parts",
+		Short: "Show whether the mechanism is on, whether the node is ready and for which senders, and its parts",
 		Args:  needs(),
 		RunE: a.run(func(ctx context.Context, _ []string) error {
 			st, err := a.status(ctx)
@@ -77,6 +77,7 @@ func (a *app) statusTable(w io.Writer, st *pncv1.GetStatusResponse) error {
 		[2]string{"Roles", strings.Join(roles, ", ")},
 		[2]string{"Ready", ready},
 		[2]string{"Capabilities", fmt.Sprintf("%s with a proxy (version %d)", plural(st.GetCapabilityRoutes(), "route"), st.GetCapabilityVersion())},
+		[2]string{"Advertising", advertising(st)},
 		[2]string{"Flows", fmt.Sprintf("%d of %d with a known source QP (version %d)", st.GetFlowsKnown(), st.GetFlowsTotal(), st.GetFlowVersion())},
 	); err != nil {
 		return err
@@ -86,7 +87,10 @@ func (a *app) statusTable(w io.Writer, st *pncv1.GetStatusResponse) error {
 	for _, p := range st.GetParts() {
 		g.row(p.GetName(), enum(p.GetState()), p.GetDetail())
 	}
-	return g.flush()
+	if err := g.flush(); err != nil {
+		return err
+	}
+	return a.senderTable(w, st.GetSenders())
 }
 
 func (a *app) versionCommand() *cobra.Command {

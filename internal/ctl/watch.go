@@ -39,7 +39,7 @@ func (a *app) watchCapabilitiesCommand() *cobra.Command {
 	var count uint32
 	cmd := &cobra.Command{
 		Use:   "capabilities",
-		Short: "Follow capability routes: learned, changed, withdrawn, disregarded",
+		Short: "Follow capability routes: learned, changed, withdrawn, disregarded; and our own as readiness goes",
 		Args:  needs(),
 		RunE: a.run(func(ctx context.Context, _ []string) error {
 			f := newFollower(a, count, column{"TIME", 24}, column{"EVENT", 11}, column{"PREFIX", 20}, column{"SOURCE", 6}, column{"PROXY", 15}, column{"PEER", 15}, column{"DETAIL", 0})
