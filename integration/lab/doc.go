@@ -17,7 +17,8 @@
 //
 // A lab leaves nothing behind: Down removes it in any state of completion; programs die with the
 // process that started them; the namespaces that a SIGKILL leaves are removed by the next Up of any lab, from
-// a state file that names namespaces, folders, and processes by pid and start time.
+// a state file that names namespaces, folders, and processes by pid and start time. What stays, as after the
+// first `ip netns add`, is that /run/netns is a shared mount point.
 //
 // It needs root, and nsenter, unshare, mount and sh; topologies mostly use ip (iproute2). It is not for production use
 // and not a container runtime.

@@ -308,6 +308,24 @@ func TestStartsBesideDownEndWithIt(t *testing.T) {
 	group.Wait()
 }
 
+func TestNamespacesOfOthersThatComeMeanwhileAreNoHindrance(t *testing.T) {
+	needRoot(t)
+	l := up(t, writeTopology(t, small), options(t))
+	other := fmt.Sprintf("t-other-%d", os.Getpid())
+	for _, argv := range [][]string{{"add", other}, {"exec", l.Namespace("b"), "true"}, {"del", other}} {
+		if out, err := exec.Command("ip", append([]string{"netns"}, argv...)...).CombinedOutput(); err != nil {
+			t.Errorf("ip netns %v: %v: %s", argv, err, out)
+		}
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(mounts), " "+filepath.Join(namespaceDir, l.Namespace("b"))+" "); n != 1 {
+		t.Errorf("the lab's namespace is mounted %d times; it could not be deleted", n)
+	}
+}
+
 func TestNamespaceOfAnotherIsNeitherTakenNorDeleted(t *testing.T) {
 	needRoot(t)
 	opt := options(t)

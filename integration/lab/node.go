@@ -239,6 +239,25 @@ func newNamespace(name string) error {
 // namespaceDir is where named network namespaces are (ip-netns(8)).
 const namespaceDir = "/run/netns"
 
+// shareNamespaceDir makes namespaceDir a shared mount point, as the first `ip netns add` does (ip-netns(8)).
+// One that did so later, while a lab is up, would mount the folder over itself: the names below would then be
+// mounted twice, and could not be deleted. The mount stays, as that of `ip netns`. The caller has the lock.
+func shareNamespaceDir() error {
+	if err := os.MkdirAll(namespaceDir, 0o755); err != nil {
+		return fmt.Errorf("make the folder of network namespaces: %w", err)
+	}
+	err := syscall.Mount("", namespaceDir, "none", syscall.MS_SHARED|syscall.MS_REC, "")
+	if errors.Is(err, syscall.EINVAL) { // no mount point yet
+		if err = syscall.Mount(namespaceDir, namespaceDir, "none", syscall.MS_BIND|syscall.MS_REC, ""); err == nil {
+			err = syscall.Mount("", namespaceDir, "none", syscall.MS_SHARED|syscall.MS_REC, "")
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("make %s a shared mount point: %w", namespaceDir, err)
+	}
+	return nil
+}
+
 // deleteNamespaces removes named network namespaces; one that does not exist is no error.
 func deleteNamespaces(names []string) error {
 	var errs []error

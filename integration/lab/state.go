@@ -97,6 +97,9 @@ func claim(dir, lab, file string, namespaces []string) (*stateFile, error) {
 			return nil, fmt.Errorf("lab %s needs the network namespace %s, which is there already: of another lab (`pnclab lab list`), or to be deleted with `ip netns del %s`", lab, name, name)
 		}
 	}
+	if err := shareNamespaceDir(); err != nil {
+		return nil, err
+	}
 	start, err := startTime(os.Getpid())
 	if err != nil {
 		return nil, err
