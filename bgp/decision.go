@@ -1,6 +1,9 @@
 package bgp
 
-import "cmp"
+import (
+	"cmp"
+	"iter"
+)
 
 // better orders two paths of a prefix as the decision process does (RFC 4271 section 9.1.2.2 and
 // RFC 4456 section 9). A path that is kept for long comes after all others (RFC 9494 section 4.3). The PNC
@@ -49,9 +52,9 @@ func compareBool(a, b bool) int {
 // best picks the best path that has a next hop; nil when there is none. It goes through the paths in
 // the order in which they are kept (by neighbour, then path identifier), so that MEDs, which aren't
 // totally ordered, give the same answer each time.
-func best(paths []*path) *path {
+func best(paths iter.Seq[*path]) *path {
 	var b *path
-	for _, p := range paths {
+	for p := range paths {
 		if p.nextHop.IsValid() && (b == nil || better(p, b)) {
 			b = p
 		}

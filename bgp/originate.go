@@ -262,7 +262,7 @@ func because(err error) inactive {
 func (r *rib) router(c OriginateConfig) (*path, inactive) {
 	var candidates []*path
 	why := inactiveRouter
-	for _, x := range r.prefixes[c.Prefix] {
+	for x := range r.prefixes.first(c.Prefix).list() {
 		switch {
 		case c.From.IsValid() && x.peer.addr != c.From:
 		case !c.From.IsValid() && c.Mode == ModeInline && x.reflected():
@@ -273,7 +273,7 @@ func (r *rib) router(c OriginateConfig) (*path, inactive) {
 			candidates = append(candidates, x)
 		}
 	}
-	return best(candidates), why
+	return best(slices.Values(candidates)), why
 }
 
 // reflected reports whether the neighbour passes on another's path.

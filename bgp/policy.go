@@ -185,6 +185,7 @@ func (s *Speaker) repolicy(next Config) {
 		p.longLived = n.LongLivedRestart
 		if !p.in.equal(n.inbound()) {
 			p.in, changed = n.inbound(), true
+			s.rib.seen.forget()
 		}
 	}
 	if !changed || !s.running {

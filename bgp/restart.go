@@ -161,14 +161,14 @@ func (r *rib) expire(now time.Time) learned {
 // mark changes paths and has the sink told.
 func (r *rib) mark(which func(*path) bool, change func(*path)) {
 	for _, v := range r.vrfs() {
-		for prefix, paths := range v.prefixes {
-			for _, x := range paths {
+		for prefix, first := range v.prefixes.all() {
+			for x := range first.list() {
 				if which(x) {
 					x.count(-1)
 					change(x)
 					x.count(1)
-					x.published = false
-					v.dirty[prefix] = struct{}{}
+					x.changed()
+					v.dirty = append(v.dirty, prefix)
 				}
 			}
 		}
@@ -202,15 +202,15 @@ func (p *ribPeer) keptUntil() (until time.Time) {
 }
 
 // replayed reports whether a path that the engine shows again as stale is one that is kept, and marks it.
-func (x *path) replayed(f Family) bool {
-	k := x.peer.keeping[f].how
+func (x *path) replayed(p *ribPeer, f Family) bool {
+	k := p.keeping[f].how
 	x.stale, x.longLived = true, x.longLived || k == longLived
 	return k != notKept
 }
 
 // communities takes over what a path's communities say about restarts. A path that another speaker keeps
 // for long is the least preferred here too (RFC 9494 section 4.3).
-func (x *path) communities(have []Community) {
-	x.longLived = slices.Contains(have, engine.LLGRStale)
-	x.noLongLived = slices.Contains(have, engine.NoLLGR)
+func (a *attributes) communities(have []Community) {
+	a.llgrStale = slices.Contains(have, engine.LLGRStale)
+	a.noLongLived = slices.Contains(have, engine.NoLLGR)
 }

@@ -1,7 +1,6 @@
 package bgp
 
 import (
-	"cmp"
 	"net/netip"
 	"slices"
 	"time"
@@ -19,6 +18,7 @@ type rib struct {
 	vrf      // the unicast routes
 	contexts map[string]*vpnVRF
 	total    map[pnc.DisregardReason]uint64
+	seen     *attributeCache
 	out      learned
 
 	unmatched uint64 // announcements of VPN routes that no context imports
@@ -26,13 +26,11 @@ type rib struct {
 
 // vrf is the routes of one context.
 type vrf struct {
-	prefixes map[netip.Prefix][]*path // sorted by neighbour, RD, then path identifier
-	dirty    map[netip.Prefix]struct{}
+	prefixes prefixMap
+	dirty    []netip.Prefix // a prefix may be in it twice
 }
 
-func newVRF() vrf {
-	return vrf{prefixes: map[netip.Prefix][]*path{}, dirty: map[netip.Prefix]struct{}{}}
-}
+func newVRF() vrf { return vrf{prefixes: newPrefixMap()} }
 
 // learned is what a step gives to the sink.
 type learned struct {
@@ -66,28 +64,6 @@ type ribPeer struct {
 	disregarded map[pnc.DisregardReason]uint64
 }
 
-// path is one path as kept.
-type path struct {
-	peer  *ribPeer
-	id    uint32
-	stale bool // kept through a restart
-	// longLived makes it the least preferred: kept beyond the restart time here or elsewhere.
-	longLived   bool
-	noLongLived bool // it must not be kept that long
-	best        bool
-	published   bool // as it is now
-	told        bool // the sink knows this path, maybe as it was before
-	localPref   uint32
-	med         uint32
-	neighborAS  uint32
-	asPathLen   int
-	clusters    int
-	origin      uint8
-	originator  netip.Addr // ORIGINATOR_ID, or the peer's BGP Identifier
-	nhcPath
-	verdict verdict
-}
-
 // nhcPath is what judging the NHC attribute needs.
 type nhcPath struct {
 	v6       bool // family of the prefix
@@ -111,7 +87,7 @@ func (p *nhcPath) afi() uint16 {
 func newRIB(l learning) *rib {
 	return &rib{
 		policy: l, peers: map[netip.Addr]*ribPeer{}, vrf: newVRF(), contexts: map[string]*vpnVRF{},
-		total: map[pnc.DisregardReason]uint64{},
+		total: map[pnc.DisregardReason]uint64{}, seen: newAttributeCache(),
 	}
 }
 
@@ -124,6 +100,7 @@ func (r *rib) removePeer(a netip.Addr) learned {
 	if p := r.peers[a]; p != nil {
 		r.drop(func(x *path) bool { return x.peer == p })
 		delete(r.peers, a)
+		r.seen.forget()
 	}
 	return r.flush()
 }
@@ -161,41 +138,37 @@ func (r *rib) drop(which func(*path) bool) {
 }
 
 func (r *rib) dropFrom(context string, v *vrf, which func(*path) bool) {
-	for prefix, paths := range v.prefixes {
-		if !slices.ContainsFunc(paths, which) {
-			continue
+	for prefix, first := range v.prefixes.all() {
+		r.take(context, v, prefix, first, which)
+	}
+	if v.prefixes.len() == 0 {
+		*v = newVRF() // an empty map keeps its memory
+	}
+}
+
+// take takes out paths of a prefix, and tells the sink.
+func (r *rib) take(context string, v *vrf, prefix netip.Prefix, first *path, which func(*path) bool) {
+	removed := v.prefixes.remove(prefix, first, func(x *path) bool {
+		if !which(x) {
+			return false
 		}
-		var kept []*path
-		for _, x := range paths {
-			if which(x) {
-				r.gone(context, prefix, x)
-			} else {
-				kept = append(kept, x)
-			}
-		}
-		v.keep(prefix, kept)
+		r.gone(context, prefix, x)
+		return true
+	})
+	if removed {
+		v.dirty = append(v.dirty, prefix)
 	}
 }
 
 // gone counts a path out and tells the sink when it knows the path.
 func (r *rib) gone(context string, prefix netip.Prefix, x *path) {
 	x.count(-1)
-	if !x.told {
+	if x.sink == untold {
 		return
 	}
-	x.told = false
+	x.sink = untold
 	r.out.updates = append(r.out.updates, pnc.Update{Withdraw: true, Route: pnc.Route{
 		Context: context, Prefix: prefix, Source: pnc.SourceBGP, Peer: x.peer.name, RD: x.rd(), PathID: x.id}})
-}
-
-func (v *vrf) keep(prefix netip.Prefix, paths []*path) {
-	if len(paths) == 0 {
-		delete(v.prefixes, prefix)
-		delete(v.dirty, prefix)
-		return
-	}
-	v.prefixes[prefix] = paths
-	v.dirty[prefix] = struct{}{}
 }
 
 func (x *path) count(n int) {
@@ -213,74 +186,72 @@ func (x *path) count(n int) {
 
 // path takes in one announcement or withdrawal.
 func (r *rib) path(p *ribPeer, f engine.Family, from *engine.Path) {
-	x := newPath(p, from)
-	if from.Stale && !x.replayed(f) {
-		return // it has left already
-	}
 	if f.VPN() {
-		r.vpnPath(from, x)
+		r.vpnPath(p, f, from)
 		return
 	}
-	if !from.Withdrawn && p.permits(from.Prefix) {
-		x.verdict = r.policy.judge(&x.nhcPath, &p.peerInfo)
-		r.report(r.policy.context, from.Prefix, x)
+	if from.Withdrawn {
+		r.remove(r.policy.context, &r.vrf, from, &attributes{peer: p})
+		return
 	}
-	if from.Withdrawn || !p.accept || !p.in.prefixes.Permits(from.Prefix) || r.policy.looped(from, &p.peerInfo) {
-		r.remove(r.policy.context, &r.vrf, from.Prefix, x)
+	a := newAttributes(p, from)
+	x := &path{id: from.PathID, longLived: a.llgrStale}
+	if from.Stale && !x.replayed(p, f) {
+		return // it has left already
+	}
+	permitted := p.permits(from.Prefix)
+	if permitted {
+		r.judge(r.policy.context, from.Prefix, x, &a)
+	}
+	if !permitted || !p.accept || r.policy.looped(from, &p.peerInfo) {
+		r.remove(r.policy.context, &r.vrf, from, &attributes{peer: p})
 		return
 	}
 	r.vrf.put(from.Prefix, x)
 }
 
-// remove takes out the path that x would replace.
-func (r *rib) remove(context string, v *vrf, prefix netip.Prefix, x *path) {
-	paths := v.prefixes[prefix]
-	if at, found := slices.BinarySearchFunc(paths, x, comparePath); found {
-		r.gone(context, prefix, paths[at])
-		v.keep(prefix, slices.Delete(paths, at, at+1))
+// judge gives a path its attributes with a verdict on them, and reports what was disregarded.
+func (r *rib) judge(context string, prefix netip.Prefix, x *path, a *attributes) {
+	kept, at := r.seen.find(a)
+	if kept != nil {
+		x.attributes = kept
+		return
 	}
+	kept = new(attributes)
+	*kept = *a
+	if l := r.seen.last; l != nil && l.originator == a.originator {
+		kept.name = l.name
+	} else if a.originator.IsValid() {
+		kept.name = a.originator.String()
+	}
+	kept.verdict = r.policy.judge(&kept.nhcPath, &kept.peer.peerInfo)
+	x.attributes = kept
+	if len(kept.verdict.problems) == 0 { // else each path's are reported
+		r.seen.put(at, kept)
+		return
+	}
+	r.report(context, prefix, x)
+}
+
+// remove takes out the path with the identity that an announcement or withdrawal has.
+func (r *rib) remove(context string, v *vrf, from *engine.Path, a *attributes) {
+	same := path{attributes: a, id: from.PathID}
+	r.take(context, v, from.Prefix, v.prefixes.first(from.Prefix), func(x *path) bool { return comparePath(x, &same) == 0 })
 }
 
 // put takes in a path, in the place of the one with the same identity.
 func (v *vrf) put(prefix netip.Prefix, x *path) {
-	paths := v.prefixes[prefix]
-	at, found := slices.BinarySearchFunc(paths, x, comparePath)
-	if found {
-		paths[at].count(-1)
-		x.told = paths[at].told
-		paths[at] = x
-	} else {
-		paths = slices.Insert(paths, at, x)
+	if old := v.prefixes.insert(prefix, x); old != nil {
+		if old.attributes == x.attributes && old.stale == x.stale && old.longLived == x.longLived {
+			return
+		}
+		old.count(-1)
+		old.attributes, old.stale, old.longLived = x.attributes, x.stale, x.longLived
+		old.changed()
+		x = old
 	}
 	x.count(1)
-	v.keep(prefix, paths)
-}
-
-func comparePath(x, y *path) int {
-	if c := x.peer.addr.Compare(y.peer.addr); c != 0 {
-		return c
-	}
-	if c := compareRD(x, y); c != 0 {
-		return c
-	}
-	return cmp.Compare(x.id, y.id)
-}
-
-func newPath(p *ribPeer, from *engine.Path) *path {
-	originator := from.OriginatorID
-	if !originator.IsValid() {
-		originator = from.PeerID
-	}
-	x := &path{
-		peer: p, id: from.PathID, localPref: from.LocalPref, med: from.MED, neighborAS: from.NeighborAS,
-		asPathLen: from.ASPathLen, clusters: len(from.ClusterList), origin: from.Origin, originator: originator,
-		nhcPath: nhcPath{
-			v6: from.Prefix.Addr().Is6(), nextHop: from.NextHop, peerID: from.PeerID, from: p.broughtBy(from), untagged: !p.in.tagged(from.Communities),
-			hasNHC: from.HasNHC, nhcFlags: from.NHCFlags, nhc: from.NHC,
-		},
-	}
-	x.communities(from.Communities)
-	return x
+	v.dirty = append(v.dirty, prefix)
 }
 
 // report counts what was disregarded on a path and tells the sink.
@@ -296,32 +267,31 @@ func (r *rib) report(context string, prefix netip.Prefix, x *path) {
 		r.out.disregarded = append(r.out.disregarded, pnc.Event{
 			Kind: pnc.EventDisregarded, Route: route, Reason: pr.reason, Detail: pr.detail})
 	}
-	x.verdict.problems = nil // reported; not worth the memory
+	x.verdict.problems = nil // reported; not worth the memory. Nobody else has these attributes yet.
 }
 
 // rejudge applies a changed policy to every path.
 func (r *rib) rejudge(l learning) learned {
 	if l.context != r.policy.context {
 		// The context is part of a route's identity.
-		for prefix, paths := range r.prefixes {
-			for _, x := range paths {
+		for prefix, first := range r.prefixes.all() {
+			for x := range first.list() {
 				r.gone(r.policy.context, prefix, x)
 				x.count(1)
-				x.published = false
 			}
 		}
 	}
 	r.policy = l
+	r.seen.forget()
 	for name, v := range r.vrfs() {
-		for prefix, paths := range v.prefixes {
-			for _, x := range paths {
+		for prefix, first := range v.prefixes.all() {
+			for x := range first.list() {
 				x.count(-1)
-				x.verdict = l.judge(&x.nhcPath, &x.peer.peerInfo)
+				r.judge(name, prefix, x, x.attributes)
 				x.count(1)
-				x.published = false
-				r.report(name, prefix, x)
+				x.changed()
 			}
-			v.dirty[prefix] = struct{}{}
+			v.dirty = append(v.dirty, prefix)
 		}
 	}
 	return r.flush()
@@ -331,17 +301,17 @@ func (r *rib) rejudge(l learning) learned {
 func (r *rib) flush() learned {
 	for name, v := range r.vrfs() {
 		r.out.updates = slices.Grow(r.out.updates, len(v.dirty))
-		for prefix := range v.dirty {
-			paths := v.prefixes[prefix]
-			b := best(paths)
-			for _, x := range paths {
-				if isBest := x == b; x.best != isBest || !x.published {
-					x.best, x.published, x.told = isBest, true, true
+		for _, prefix := range v.dirty {
+			first := v.prefixes.first(prefix)
+			b := best(first.list())
+			for x := first; x != nil; x = x.next {
+				if isBest := x == b; x.best != isBest || x.sink != current {
+					x.best, x.sink = isBest, current
 					r.out.updates = append(r.out.updates, pnc.Update{Route: r.route(name, prefix, x)})
 				}
 			}
 		}
-		clear(v.dirty)
+		v.dirty = nil
 	}
 	out := r.out
 	r.out = learned{}
@@ -349,13 +319,9 @@ func (r *rib) flush() learned {
 }
 
 func (r *rib) route(context string, prefix netip.Prefix, x *path) pnc.Route {
-	originator := ""
-	if x.originator.IsValid() {
-		originator = x.originator.String()
-	}
 	return pnc.Route{
 		Context: context, Prefix: prefix, Source: pnc.SourceBGP,
-		Proxy: x.verdict.proxy, NextHop: x.nextHop, Originator: originator,
+		Proxy: x.verdict.proxy, NextHop: x.nextHop, Originator: x.name,
 		Peer: x.peer.name, RD: x.rd(), PathID: x.id, Best: x.best, Stale: x.stale, LongLived: x.longLived,
 		Partial: x.verdict.partial, Disregarded: x.verdict.reason,
 	}

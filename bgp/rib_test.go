@@ -186,7 +186,7 @@ func TestAChangedPolicyIsAppliedToWhatIsThere(t *testing.T) {
 func TestTheDecisionProcessTakesItsStepsInOrder(t *testing.T) {
 	ibgp := &ribPeer{peerInfo: peerInfo{addr: peer1}}
 	ebgp := &ribPeer{peerInfo: peerInfo{addr: peer2, ebgp: true}}
-	base := path{peer: ibgp, localPref: 100, asPathLen: 2, origin: 1, med: 50, neighborAS: 65001, originator: addr("192.0.2.50"), clusters: 1, id: 5}
+	base := path{id: 5, attributes: &attributes{peer: ibgp, localPref: 100, asPathLen: 2, origin: 1, med: 50, neighborAS: 65001, originator: addr("192.0.2.50"), clusters: 1}}
 	// Each step's winner is worse in every later step.
 	base.longLived = true
 	for i, edit := range []func(*path){
@@ -202,12 +202,16 @@ func TestTheDecisionProcessTakesItsStepsInOrder(t *testing.T) {
 		func(p *path) { p.id = 4 },
 	} {
 		a, b := base, base
+		own := *base.attributes
+		a.attributes = &own
 		edit(&a)
 		if !better(&a, &b) || better(&b, &a) {
 			t.Errorf("step %d isn't taken", i+1)
 		}
 	}
 	a, b := base, base
+	own := *base.attributes
+	a.attributes = &own
 	a.med, a.neighborAS, a.id = 999, 65002, 4
 	if !better(&a, &b) {
 		t.Error("MEDs of different neighbouring ASes were compared")

@@ -152,7 +152,7 @@ type Counters struct {
 func (s *Speaker) Counters() Counters {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := Counters{Engine: s.eng.Counters(), Prefixes: len(s.rib.prefixes) + s.rib.vpnPrefixes(), Unmatched: s.rib.unmatched, Disregarded: maps.Clone(s.rib.total)}
+	c := Counters{Engine: s.eng.Counters(), Prefixes: s.rib.prefixes.len() + s.rib.vpnPrefixes(), Unmatched: s.rib.unmatched, Disregarded: maps.Clone(s.rib.total)}
 	for _, p := range s.rib.peers {
 		c.Paths += p.paths
 	}

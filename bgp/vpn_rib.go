@@ -46,29 +46,36 @@ func (r *rib) vrfs() iter.Seq2[string, *vrf] {
 // vpnPath takes in one announcement or withdrawal of a VPN route: into every context that imports one
 // of its route targets and whose policy takes it, out of all others. A route that no context imports is counted
 // and not kept, nor is its PNC judged. Each context judges by its own policy, so each has its own verdict.
-func (r *rib) vpnPath(from *engine.Path, x *path) {
-	vpn := vpnPath{rd: from.RD, name: from.RD.String(), targets: from.Targets}
-	x.vpn = &vpn
+func (r *rib) vpnPath(p *ribPeer, f engine.Family, from *engine.Path) {
+	identity := &attributes{peer: p, nhcPath: nhcPath{vpn: &vpnPath{rd: from.RD}}}
+	var a attributes
+	x := path{id: from.PathID}
+	if !from.Withdrawn {
+		a = newAttributes(p, from)
+		x.longLived = a.llgrStale
+		if from.Stale && !x.replayed(p, f) {
+			return // it has left already
+		}
+	}
 	matched := false
-	permitted := from.Withdrawn || x.peer.permits(from.Prefix)
+	permitted := from.Withdrawn || p.permits(from.Prefix)
 	for name, v := range r.contexts {
 		if from.Withdrawn || !permitted || !v.wants(from.Targets) {
-			r.remove(name, &v.vrf, from.Prefix, x)
+			r.remove(name, &v.vrf, from, identity)
 			continue
 		}
 		matched = true
 		if !v.in.prefixes.Permits(from.Prefix) {
-			x.peer.refused++
-			r.remove(name, &v.vrf, from.Prefix, x)
+			p.refused++
+			r.remove(name, &v.vrf, from, identity)
 			continue
 		}
-		own, ownVPN := *x, vpn // each context has its own best path
-		ownVPN.context = &v.in
-		own.vpn, own.untagged = &ownVPN, x.untagged || !v.in.tagged(from.Communities)
-		own.verdict = r.policy.judge(&own.nhcPath, &x.peer.peerInfo)
-		r.report(name, from.Prefix, &own)
-		if !x.peer.accept || r.policy.looped(from, &x.peer.peerInfo) {
-			r.remove(name, &v.vrf, from.Prefix, x)
+		own, ownA := x, a // each context has its own best path
+		ownA.vpn = &vpnPath{rd: from.RD, name: from.RD.String(), targets: from.Targets, context: &v.in}
+		ownA.untagged = a.untagged || !v.in.tagged(from.Communities)
+		r.judge(name, from.Prefix, &own, &ownA)
+		if !p.accept || r.policy.looped(from, &p.peerInfo) {
+			r.remove(name, &v.vrf, from, identity)
 			continue
 		}
 		v.put(from.Prefix, &own)
@@ -100,6 +107,7 @@ func (r *rib) importing(contexts []ContextConfig) (out learned, again bool) {
 		v.imports = slices.Clone(c.Import)
 		again = again || !v.in.equal(c.inbound())
 		v.in = c.inbound()
+		r.seen.forget()
 		r.dropFrom(c.Name, &v.vrf, func(x *path) bool { return !v.wants(x.vpn.targets) })
 	}
 	return r.flush(), again
@@ -143,7 +151,7 @@ func compareRD(x, y *path) int {
 // vpnPrefixes counts the prefixes of all contexts that import.
 func (r *rib) vpnPrefixes() (n int) {
 	for _, v := range r.contexts {
-		n += len(v.prefixes)
+		n += v.prefixes.len()
 	}
 	return n
 }
