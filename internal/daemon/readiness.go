@@ -146,20 +146,24 @@ func (d *Daemon) setGate(g bgp.Gate) {
 	}
 }
 
-// gateBefore sets the gate for a configuration that is about to be applied: what is announced now stays,
-// and no prefix that comes with it slips through before it was looked at.
+// gateBefore sets the gate for a configuration that is about to be applied.
 func (d *Daemon) gateBefore(next *config.Config) {
-	s := d.senders
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	g := s.gateFor(next.Proxy)
+	d.senders.mu.Lock()
+	defer d.senders.mu.Unlock()
+	d.setGate(d.senders.gateUntil(next.Proxy))
+}
+
+// gateUntil gives the gate until a changed configuration was looked at: what is announced now stays, and
+// nothing that comes with it slips through.
+func (s *senderReadiness) gateUntil(next *config.Proxy) bgp.Gate {
+	g := s.gateFor(next)
+	if len(s.gate.Proxies) > 0 && g.Released == nil {
+		g.Released = s.gate.Released
+	}
 	for _, a := range s.gate.Proxies {
 		if !slices.Contains(g.Proxies, a) {
 			g.Proxies = append(g.Proxies, a)
 		}
 	}
-	if len(s.gate.Proxies) > 0 && g.Released == nil {
-		g.Released = s.gate.Released
-	}
-	d.setGate(g)
+	return g
 }

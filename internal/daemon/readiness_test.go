@@ -315,6 +315,34 @@ func TestTheGateReleasesWhatIsReady(t *testing.T) {
 	}
 }
 
+func TestAChangedConfigurationLetsNothingSlipThroughTheGate(t *testing.T) {
+	own, other := config.Addr{Addr: netip.MustParseAddr("192.0.2.1")}, config.Addr{Addr: netip.MustParseAddr("192.0.2.2")}
+	always, ready := &config.Proxy{IPv4: own, Advertise: config.AdvertiseAlways}, &config.Proxy{IPv4: own, Advertise: config.AdvertiseWhenReady}
+	moved := &config.Proxy{IPv4: other, Advertise: config.AdvertiseWhenReady}
+	for _, tc := range []struct {
+		name     string
+		old, new *config.Proxy
+		proxies  []netip.Addr
+	}{
+		{"always stays open", always, always, nil},
+		{"from always to when-ready, what is announced stays", always, ready, []netip.Addr{own.Addr}},
+		{"from when-ready to always, held back until it is in force", ready, always, []netip.Addr{own.Addr}},
+		{"another address of the proxy's", ready, moved, []netip.Addr{other.Addr, own.Addr}},
+		{"the proxy goes", ready, nil, []netip.Addr{own.Addr}},
+	} {
+		s := newSenderReadiness(newSenderPaths(&routes{}))
+		s.book.Configure(readinessConfig(tc.old), time.Unix(1, 0))
+		held := readiness.Key{Prefix: netip.MustParsePrefix("203.0.113.0/24")}
+		s.book.Step(time.Unix(1, 0), true, []readiness.Input{{Key: theSender}, {Key: held, Failed: []readiness.Failure{{Reason: readiness.TapDown}}}})
+		s.gate = s.gateFor(tc.old)
+		g := s.gateUntil(tc.new)
+		_, released := g.Released[bgp.PrefixKey{Prefix: theSender.Prefix}]
+		if !slices.Equal(g.Proxies, tc.proxies) || released != (len(tc.proxies) > 0) {
+			t.Errorf("%s: %+v", tc.name, g)
+		}
+	}
+}
+
 func TestOnlyWhatNamesThisProxyIsJudged(t *testing.T) {
 	prefix := func(s string) config.Prefix { return config.Prefix{Prefix: netip.MustParsePrefix(s)} }
 	addr := func(s string) config.Addr { return config.Addr{Addr: netip.MustParseAddr(s)} }

@@ -3,6 +3,7 @@ package daemon
 import (
 	"errors"
 	"net/netip"
+	"slices"
 	"sync/atomic"
 
 	"github.com/gaissmai/bart"
@@ -23,30 +24,38 @@ type sendCount struct{ sent, failed atomic.Uint64 }
 // that stay keep their counts.
 func (s *senderSwitch) count(prefixes []netip.Prefix) {
 	old := s.counts.Load()
+	if old.is(prefixes) {
+		return
+	}
 	next := &sendCounts{table: new(bart.Table[*sendCount]), prefixes: make(map[netip.Prefix]*sendCount, len(prefixes))}
-	same := old != nil && len(old.prefixes) == len(prefixes)
 	for _, p := range prefixes {
-		var c *sendCount
-		if old != nil {
-			c = old.prefixes[p]
-		}
+		c := old.of(p)
 		if c == nil {
-			c, same = new(sendCount), false
+			c = new(sendCount)
 		}
 		next.table.Insert(p, c)
 		next.prefixes[p] = c
 	}
-	if !same {
-		s.counts.Store(next)
+	s.counts.Store(next)
+}
+
+func (s *sendCounts) of(p netip.Prefix) *sendCount {
+	if s == nil {
+		return nil
 	}
+	return s.prefixes[p]
+}
+
+// is reports whether these are the prefixes for which is counted.
+func (s *sendCounts) is(prefixes []netip.Prefix) bool {
+	return s != nil && len(s.prefixes) == len(prefixes) &&
+		!slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return s.prefixes[p] == nil })
 }
 
 // counted reads the counts of a prefix.
 func (s *senderSwitch) counted(p netip.Prefix) (sent, failed uint64) {
-	if all := s.counts.Load(); all != nil {
-		if c := all.prefixes[p]; c != nil {
-			return c.sent.Load(), c.failed.Load()
-		}
+	if c := s.counts.Load().of(p); c != nil {
+		return c.sent.Load(), c.failed.Load()
 	}
 	return 0, 0
 }

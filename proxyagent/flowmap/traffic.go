@@ -39,23 +39,35 @@ type followed struct {
 // it, as in routing. What is known of prefixes that stay is kept; of new ones nothing is known.
 func (m *Map) Follow(prefixes []netip.Prefix) {
 	old := m.followed.Load()
+	if old.is(prefixes) {
+		return // address pairs look their prefixes up again only when they must
+	}
 	next := &followed{table: new(bart.Table[*prefixTraffic]), prefixes: make(map[netip.Prefix]*prefixTraffic, len(prefixes))}
-	same := old != nil
 	for _, p := range prefixes {
 		if next.prefixes[p] != nil {
 			continue
 		}
 		t := old.of(p)
 		if t == nil {
-			t, same = new(prefixTraffic), false
+			t = new(prefixTraffic)
 		}
 		next.table.Insert(p, t)
 		next.prefixes[p] = t
 	}
-	if same && len(old.prefixes) == len(next.prefixes) {
-		return // address pairs look their prefixes up again only when they must
-	}
 	m.followed.Store(next)
+}
+
+// is reports whether these are the prefixes that are followed, each named once.
+func (f *followed) is(prefixes []netip.Prefix) bool {
+	if f == nil || len(f.prefixes) != len(prefixes) {
+		return false
+	}
+	for _, p := range prefixes {
+		if f.prefixes[p] == nil {
+			return false
+		}
+	}
+	return true
 }
 
 func (f *followed) of(p netip.Prefix) *prefixTraffic {
