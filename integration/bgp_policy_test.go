@@ -72,6 +72,15 @@ func TestBGPPolicyAndShutdownWithFRR(t *testing.T) {
 		rs := a.Of(sent)
 		return len(rs) == 1 && rs[0].Disregarded == pnc.DisregardCommunityMissing && hasEvent(a, sent, pnc.DisregardCommunityMissing)
 	})
+	// The originator is the proxy, by its ORIGINATOR_ID; the reflector is not.
+	from := func(n int) []netip.Prefix { return []netip.Prefix{netip.PrefixFrom(l.at(n), 32)} }
+	configure(func(n *bgp.NeighborConfig) { n.AcceptFrom = from(nReflector) })
+	congestion.Await("another originator is asked for", func(a speakertest.Answer) bool {
+		rs := a.Of(sent)
+		return len(rs) == 1 && rs[0].Disregarded == pnc.DisregardOriginatorNotAccepted && hasEvent(a, sent, pnc.DisregardOriginatorNotAccepted)
+	})
+	configure(func(n *bgp.NeighborConfig) { n.AcceptFrom = from(nProxy) })
+	congestion.Await("PNC of its originator", speakertest.Believes(sent, proxyAddr))
 	configure(func(n *bgp.NeighborConfig) { n.ImportPrefixes = list(other) })
 	congestion.Await("a route that the list doesn't take is gone", func(a speakertest.Answer) bool {
 		return len(a.Of(sent)) == 0 && a.Believed(other) != nil && a.Neighbor(reflector.String()).Refused > 0

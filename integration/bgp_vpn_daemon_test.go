@@ -103,6 +103,18 @@ func TestVPNContextsFromTheConfigurationToTheCommandLine(t *testing.T) {
 		t.Fatalf("reload: %d, %s", status, text)
 	}
 	expect(0, "10.255.0.11|in context green", bed.Congestion, "resolve", sender, "--context", "green")
+
+	// A context's policy holds in it alone, and for what arrived before.
+	next = strings.Replace(next, "  - {name: green, ", "  - {name: green, accept_proxies: [10.99.0.0/16], ", 1)
+	if err := os.WriteFile(path, []byte(next), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if status, text := pncctl(t, b, bed.Congestion, "reload"); status != 0 || !strings.Contains(text, "contexts[green].accept_proxies") {
+		t.Fatalf("reload: %d, %s", status, text)
+	}
+	expect(1, "context green", bed.Congestion, "resolve", sender, "--context", "green")
+	expect(0, "proxy-not-accepted|10.255.0.11", bed.Congestion, "capabilities", "--rejected", "--context", "green")
+	expect(0, "10.255.0.11|in context blue", bed.Congestion, "resolve", sender, "--context", "blue")
 	if status, text := pncctl(t, b, bed.Proxy, "disable"); status != 0 {
 		t.Fatalf("disable: %s", text)
 	}
