@@ -11,9 +11,10 @@ LDFLAGS  := -s -w -X pncd/internal/version.version=$(VERSION)
 TOOLS    := $(CURDIR)/bin/tools
 FUZZTIME ?= 60s
 FAMILY   ?= 4
+SID_ROOT ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/pncd/frr-sid
 export FAMILY PCAP
 
-.PHONY: all build demo test bench generate lint fuzz dist setup check-go clean
+.PHONY: all build demo test bench lab-frr-sid generate lint fuzz dist setup check-go clean
 
 all: build
 
@@ -40,6 +41,14 @@ test: setup build
 
 bench: setup build
 	@$(GO) run ./integration/bench/run
+
+# Optional, not in CI: FRR of Debian sid, which knows NHC, as a route reflector; see docs/bgp.md. Needs root. The first
+# run fetches Debian sid (about 400 MB on disk) to SID_ROOT, where it stays; `rm -rf` removes it.
+lab-frr-sid: setup
+	@integration/setup.sh --sid
+	@integration/sid.sh $(SID_ROOT)
+	$(GO) vet -tags sid ./integration
+	SID_ROOT=$(SID_ROOT) $(GO) test -tags sid -count=1 -v -run '^TestSid' ./integration
 
 generate: $(TOOLS)/buf
 	PATH="$(TOOLS):$$PATH" $(TOOLS)/buf generate

@@ -2,6 +2,7 @@
 # Checks what building and the labs need, and installs the Debian or Ubuntu packages that are missing.
 #   setup.sh --go     Go 1.26 and gcc
 #   setup.sh --labs   what the labs run; the services of those packages are kept from starting
+#   setup.sh --sid    what `make lab-frr-sid` needs beside
 set -euo pipefail
 
 die() { printf 'setup: %s\n' "$*" >&2; exit 1; }
@@ -56,5 +57,6 @@ labs() {
 case "${1:-}" in
   --go) check_go ;;
   --labs) labs ;;
-  *) die "usage: setup.sh --go | --labs" ;;
+  --sid) needs=debootstrap:debootstrap; labs ;;
+  *) die "usage: setup.sh --go | --labs | --sid" ;;
 esac
