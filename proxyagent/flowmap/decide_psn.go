@@ -22,10 +22,22 @@ func (c *candidate) complete(sh *shard) bool {
 	switch {
 	case c.hx >= completeHX:
 		return true
-	case c.hx >= completeLowHX && p.votes.chanceOf() <= 1.0/32 && p.votes.trials >= completeTrials:
+	case c.hx >= completeLowHX && p.votes.chanceOf() <= 1.0/32 && p.votes.trials >= completeTrials && c.beyondChance():
 		return true
 	}
 	return p.rc[0] == 1 && c.hx >= isolatedHX
+}
+
+// beyondChance says whether strangers would hardly ever get so many votes: the chance that any of the pairs
+// here does, from as many responses, is at most chanceLeft (the binomial's leading term times the pairs).
+func (c *candidate) beyondChance() bool {
+	p := c.streams[0].pair
+	responses, b := float64(c.streams[0].acks+c.streams[1].acks), p.votes.chanceOf()
+	left := float64(p.rc[0] * p.rc[1])
+	for i := range c.hx {
+		left *= b * max(responses-float64(i), 1) / float64(i+1)
+	}
+	return left <= chanceLeft
 }
 
 // isolated is the first case of rule 6: both streams started at a random PSN, and no other stream is near.

@@ -34,6 +34,8 @@ func TestSimulationNeverWrong(t *testing.T) {
 			cases = append(cases, simCase{name: fmt.Sprintf("half of the paths hidden %d, ports %v, lockstep, a late tap", n, ports), cfg: cfg})
 		}
 	}
+	cases = append(cases, simCase{name: "start 0, mixed sizes, 24, 80 % loss",
+		cfg: simConfig{n: 24, messages: 102, start: startZero, mixed: true, tapLoss: 0.8, tapAt: 0.08, ports: portConstant}})
 	for _, c := range cases {
 		for _, complete := range []bool{false, true} {
 			if complete && (c.cfg.hidden || c.cfg.halfPath) {

@@ -210,10 +210,10 @@ func (s *sim) connect(qp [2]uint32, at int64) {
 		c.port = [2]uint16{p, p}
 	}
 	for i := range c.end {
-		switch s.cfg.start {
-		case startRandom:
+		switch {
+		case s.cfg.start == startRandom:
 			c.end[i].next = s.rng.Uint32() & psnMask
-		case startLate:
+		case s.cfg.start == startLate && at == 0: // not a QP that is reused: that is seen from its start on
 			c.end[i].next, c.end[i].msn = 0x30000, 0x18000
 		}
 		c.end[i].left = s.cfg.messages / (s.cfg.reuse + 1)
