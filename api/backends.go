@@ -40,19 +40,21 @@ type Table interface {
 type Advertiser interface {
 	// Advertise originates the PNC for a prefix and returns what is originated now.
 	Advertise(ctx context.Context, a Advertise) (*pncv1.Advertisement, error)
-	// Withdraw takes back what Advertise originated: NotFound when it did not, Precondition when the
-	// prefix is originated by configuration.
-	Withdraw(ctx context.Context, prefix netip.Prefix) error
+	// Withdraw takes back what Advertise originated in a context (VPN), or outside with an empty name:
+	// NotFound when it did not, Precondition when the prefix is originated by configuration.
+	Withdraw(ctx context.Context, vpn string, prefix netip.Prefix) error
 	// Advertisements lists what is originated, by configuration and at run time.
 	Advertisements() []*pncv1.Advertisement
 }
 
 // Advertise is a checked AdvertiseRequest.
 type Advertise struct {
+	Context string                // empty: outside of VPNs
 	Prefix  netip.Prefix          // masked, without host bits
 	Mode    pncv1.OriginationMode // never unspecified
 	Proxy   netip.Addr            // invalid: the configured one
-	NextHop netip.Addr            // invalid: the configured one; only with mode originate
+	NextHop netip.Addr            // with mode originate, and only then
+	From    netip.Addr            // the neighbour that is followed; invalid: any, and with mode originate
 	Lease   time.Duration         // 0: until it is withdrawn
 }
 

@@ -230,7 +230,10 @@ func (c capabilityService) Advertise(ctx context.Context, req *pncv1.AdvertiseRe
 	if a.Prefix, err = prefix("prefix", req.GetPrefix()); err != nil {
 		return nil, err
 	}
-	a.Mode = req.GetMode()
+	if err := contextName("context", req.GetContext()); err != nil {
+		return nil, err
+	}
+	a.Context, a.Mode = req.GetContext(), req.GetMode()
 	if a.Mode == pncv1.OriginationMode_ORIGINATION_MODE_UNSPECIFIED {
 		a.Mode = pncv1.OriginationMode_ORIGINATION_MODE_ORIGINATE
 	}
@@ -248,8 +251,17 @@ func (c capabilityService) Advertise(ctx context.Context, req *pncv1.AdvertiseRe
 	if a.NextHop, err = optionalAddress("next_hop", req.GetNextHop()); err != nil {
 		return nil, err
 	}
+	if !a.NextHop.IsValid() && a.Mode == pncv1.OriginationMode_ORIGINATION_MODE_ORIGINATE {
+		return nil, Invalid("next_hop", "required with mode originate: where traffic to the prefix goes, normally the router's loopback")
+	}
 	if a.NextHop.IsValid() && a.Mode != pncv1.OriginationMode_ORIGINATION_MODE_ORIGINATE {
 		return nil, Invalid("next_hop", "only mode originate takes one; the other modes keep the router's next hop")
+	}
+	if a.From, err = optionalAddress("from", req.GetFrom()); err != nil {
+		return nil, err
+	}
+	if a.From.IsValid() && a.Mode == pncv1.OriginationMode_ORIGINATION_MODE_ORIGINATE {
+		return nil, Invalid("from", "mode originate follows no neighbour's announcement")
 	}
 	if a.Lease, err = lease("lease", req.GetLease()); err != nil {
 		return nil, err
@@ -275,11 +287,14 @@ func (c capabilityService) Withdraw(ctx context.Context, req *pncv1.WithdrawRequ
 	if err != nil {
 		return nil, err
 	}
+	if err := contextName("context", req.GetContext()); err != nil {
+		return nil, err
+	}
 	adv, err := c.advertiser()
 	if err != nil {
 		return nil, err
 	}
-	if err := adv.Withdraw(ctx, p); err != nil {
+	if err := adv.Withdraw(ctx, req.GetContext(), p); err != nil {
 		return nil, err
 	}
 	return &pncv1.WithdrawResponse{}, nil

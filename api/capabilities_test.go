@@ -184,7 +184,7 @@ func TestAdvertiseNeedsTheMechanismAndOnlyFittingArguments(t *testing.T) {
 	if _, err := c.node.Disable(ctx, &pncv1.DisableRequest{}); err != nil {
 		t.Fatal(err)
 	}
-	_, err = c.caps.Advertise(ctx, &pncv1.AdvertiseRequest{Prefix: "192.0.2.144/28"})
+	_, err = c.caps.Advertise(ctx, &pncv1.AdvertiseRequest{Prefix: "192.0.2.144/28", NextHop: "192.0.2.4"})
 	wantCode(t, err, codes.FailedPrecondition, api.ReasonDisabled)
 	if n := len(b.Advertiser.Advertisements()); n != 3 {
 		t.Errorf("%d advertisements, want the refused one not to have reached the backend", n)

@@ -77,7 +77,7 @@ func TestMissingBackendsAnswerFailedPrecondition(t *testing.T) {
 		"list":    func() error { _, err := c.caps.ListCapabilities(ctx, &pncv1.ListCapabilitiesRequest{}); return err },
 		"resolve": func() error { _, err := c.caps.Resolve(ctx, &pncv1.ResolveRequest{Sender: "192.0.2.1"}); return err },
 		"advertise": func() error {
-			_, err := c.caps.Advertise(ctx, &pncv1.AdvertiseRequest{Prefix: "192.0.2.0/24"})
+			_, err := c.caps.Advertise(ctx, &pncv1.AdvertiseRequest{Prefix: "192.0.2.0/24", NextHop: "192.0.2.1"})
 			return err
 		},
 		"withdraw": func() error {
@@ -313,7 +313,7 @@ func TestCallsThatChangeTheNodeAreInTheLog(t *testing.T) {
 	if _, err := c.node.Disable(ctx, &pncv1.DisableRequest{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.caps.Advertise(ctx, &pncv1.AdvertiseRequest{Prefix: "192.0.2.0/24"}); err == nil {
+	if _, err := c.caps.Advertise(ctx, &pncv1.AdvertiseRequest{Prefix: "192.0.2.0/24", NextHop: "192.0.2.1"}); err == nil {
 		t.Fatal("Advertise while disabled succeeded")
 	}
 	got := out.String()

@@ -26,8 +26,7 @@ type Config struct {
 	Neighbors []NeighborConfig
 	Originate []OriginateConfig
 
-	Contexts     []ContextConfig // VPNs
-	OriginateVPN []VPNOriginateConfig
+	Contexts []ContextConfig // VPNs
 
 	// Communities are attached to what carries the PNC, beside those of the router's path.
 	Communities []Community
@@ -145,11 +144,15 @@ func ParseMode(s string) (Mode, bool) {
 
 // OriginateConfig is one sender prefix for which this node announces the PNC.
 type OriginateConfig struct {
-	Prefix netip.Prefix // required
-	Mode   Mode
-	Proxy  netip.Addr // the proxy's address in the PNC; required
-	// NextHop is for ModeOriginate, and required there: normally the router's loopback. It is never
-	// an address of this node's own unless this node is the router.
+	// Context is the VPN that the prefix is in, the name of a ContextConfig; empty outside of VPNs.
+	// ModeOriginate announces with what the context says; the other modes follow a route that the context
+	// imports, and keep its route distinguisher, label and route targets.
+	Context string
+	Prefix  netip.Prefix // required
+	Mode    Mode
+	Proxy   netip.Addr // the proxy's address in the PNC; required
+	// NextHop is for ModeOriginate, and required there: where traffic to the prefix goes, normally the
+	// router's loopback. It is never an address of this node's own unless this node is the router.
 	NextHop netip.Addr
 	// From is the neighbour whose path the modes other than ModeOriginate follow. Without it: any, but
 	// inline only follows a path that a neighbour announces itself, not one that it reflects. ModePrefer

@@ -5,37 +5,40 @@ import (
 	"iter"
 )
 
-// better orders two paths of a prefix as the decision process does (RFC 4271 section 9.1.2.2 and
-// RFC 4456 section 9). A path that is kept for long comes after all others (RFC 9494 section 4.3). The PNC
-// has no part in it. One step is left out: the IGP cost to the next hop, which this node doesn't know.
-func better(a, b *path) bool {
-	steps := [...]int{
+// The decision process (RFC 4271 section 9.1.2.2, RFC 4456 section 9) has three parts: what orders all paths
+// before MED, MED, which orders those from one neighbouring AS only, and what orders the rest. The PNC has no part
+// in it. One step is left out: the IGP cost to the next hop, which this node doesn't know.
+
+// beforeMED orders two paths by the steps before MED. A path that is kept for long comes after all others
+// (RFC 9494 section 4.3).
+func beforeMED(a, b *path) int {
+	return firstOf(
 		compareBool(a.longLived, b.longLived),
 		cmp.Compare(b.localPref, a.localPref),
 		cmp.Compare(a.asPathLen, b.asPathLen),
 		cmp.Compare(a.origin, b.origin),
-		compareMED(a, b),
+	)
+}
+
+// afterMED orders two paths by the steps after MED.
+func afterMED(a, b *path) int {
+	return firstOf(
 		compareBool(b.peer.ebgp, a.peer.ebgp),
 		a.originator.Compare(b.originator),
 		cmp.Compare(a.clusters, b.clusters),
 		a.peer.addr.Compare(b.peer.addr),
 		compareRD(a, b),
 		cmp.Compare(a.id, b.id),
-	}
-	for _, s := range steps {
-		if s != 0 {
-			return s < 0
-		}
-	}
-	return false
+	)
 }
 
-// compareMED compares MEDs of one neighbouring AS only (RFC 4271 section 9.1.2.2 c).
-func compareMED(a, b *path) int {
-	if a.neighborAS != b.neighborAS {
-		return 0
+func firstOf(steps ...int) int {
+	for _, s := range steps {
+		if s != 0 {
+			return s
+		}
 	}
-	return cmp.Compare(a.med, b.med)
+	return 0
 }
 
 // compareBool puts false before true.
@@ -49,15 +52,36 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
-// best picks the best path that has a next hop; nil when there is none. It goes through the paths in
-// the order in which they are kept (by neighbour, then path identifier), so that MEDs, which aren't
-// totally ordered, give the same answer each time.
+// best picks the best path that has a next hop; nil when there is none. A path whose MED another of its
+// neighbouring AS undercuts is out before the steps after MED compare any (RFC 4271 section 9.1.2.2 c): pair by
+// pair, the answer would depend on the order in which the paths come.
 func best(paths iter.Seq[*path]) *path {
+	var lead *path // first by what comes before MED
+	n := 0
+	for p := range paths {
+		n++
+		if p.nextHop.IsValid() && (lead == nil || beforeMED(p, lead) < 0) {
+			lead = p
+		}
+	}
+	if lead == nil || n == 1 {
+		return lead
+	}
 	var b *path
 	for p := range paths {
-		if p.nextHop.IsValid() && (b == nil || better(p, b)) {
+		if p.nextHop.IsValid() && beforeMED(p, lead) == 0 && !undercut(p, paths) && (b == nil || afterMED(p, b) < 0) {
 			b = p
 		}
 	}
 	return b
+}
+
+// undercut reports whether a path as good as p up to there, of the same neighbouring AS, has a lower MED.
+func undercut(p *path, paths iter.Seq[*path]) bool {
+	for q := range paths {
+		if q.neighborAS == p.neighborAS && q.med < p.med && q.nextHop.IsValid() && beforeMED(q, p) == 0 {
+			return true
+		}
+	}
+	return false
 }

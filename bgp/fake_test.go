@@ -28,11 +28,13 @@ type fake struct {
 	failNext  error // of the next Announce
 	events    []engine.Event
 	ready     chan struct{}
-	announced map[netip.Prefix]engine.Announcement
+	announced map[engine.VPNPrefix]engine.Announcement
+	paths     map[engine.VPNPrefix][]engine.RawPath // what the neighbours sent
+	slow      func()                                // called in Announce, if set
 }
 
 func newFake() *fake {
-	return &fake{failPeer: map[netip.Addr]error{}, ready: make(chan struct{}, 1), announced: map[netip.Prefix]engine.Announcement{}}
+	return &fake{failPeer: map[netip.Addr]error{}, ready: make(chan struct{}, 1), announced: map[engine.VPNPrefix]engine.Announcement{}, paths: map[engine.VPNPrefix][]engine.RawPath{}}
 }
 
 func (f *fake) note(format string, args ...any) {
@@ -66,6 +68,9 @@ func (f *fake) Shutdown(_ context.Context, a netip.Addr, why string) error {
 }
 
 func (f *fake) Announce(_ context.Context, as []engine.Announcement) error {
+	if f.slow != nil {
+		f.slow()
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.failNext; err != nil {
@@ -73,25 +78,17 @@ func (f *fake) Announce(_ context.Context, as []engine.Announcement) error {
 		return err
 	}
 	for _, a := range as {
-		f.announced[a.Prefix] = a
+		f.announced[keyOf(&a)] = a
 	}
 	return nil
 }
 
-func (f *fake) Withdraw(_ context.Context, ps []netip.Prefix) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, p := range ps {
-		delete(f.announced, p)
-	}
-	return nil
-}
-
-func (f *fake) WithdrawVPN(_ context.Context, ps []engine.VPNPrefix) error {
+func (f *fake) Withdraw(_ context.Context, ps []engine.VPNPrefix) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, p := range ps {
 		f.note("withdraw %s", p)
+		delete(f.announced, p)
 	}
 	return nil
 }
@@ -103,8 +100,10 @@ func (f *fake) Replay(_ context.Context, families []engine.Family) error {
 	return nil
 }
 
-func (f *fake) Paths(context.Context, netip.Addr, netip.Prefix) ([]engine.RawPath, error) {
-	return nil, nil
+func (f *fake) Paths(_ context.Context, _ netip.Addr, p engine.VPNPrefix) ([]engine.RawPath, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.paths[p], nil
 }
 
 func (f *fake) Status(context.Context) ([]engine.PeerStatus, error) { return nil, nil }
@@ -147,7 +146,7 @@ func (f *fake) log() []string {
 func (f *fake) has(p netip.Prefix) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	_, ok := f.announced[p]
+	_, ok := f.announced[engine.VPNPrefix{Prefix: p}]
 	return ok
 }
 
@@ -187,11 +186,16 @@ type running struct {
 
 func run(t *testing.T, cfg Config) *running {
 	t.Helper()
+	return runAt(t, cfg, nil)
+}
+
+func runAt(t *testing.T, cfg Config, clock func() time.Time) *running {
+	t.Helper()
 	quiet := logrus.New()
 	quiet.SetOutput(io.Discard)
 	r := &running{f: newFake(), sink: &sink{routes: map[pnc.RouteID]bool{}}}
 	var err error
-	if r.Speaker, err = NewSpeakerOn(r.f, cfg, r.sink, nil, quiet); err != nil {
+	if r.Speaker, err = NewSpeakerOn(r.f, cfg, r.sink, clock, quiet); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

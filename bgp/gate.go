@@ -1,9 +1,12 @@
 package bgp
 
 import (
+	"cmp"
+	"context"
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 )
 
 // Gate holds announcements of the PNC back until they are released: those of proxies that are not
@@ -23,12 +26,24 @@ type PrefixKey struct {
 	Prefix  netip.Prefix
 }
 
+// String is for logs and errors.
+func (k PrefixKey) String() string {
+	if k.Context == "" {
+		return k.Prefix.String()
+	}
+	return k.Prefix.String() + " in context " + k.Context
+}
+
+func (k PrefixKey) compare(o PrefixKey) int {
+	return cmp.Or(strings.Compare(k.Context, o.Context), k.Prefix.Compare(o.Prefix))
+}
+
 // holds reports whether the gate holds the PNC of a prefix back.
-func (g *Gate) holds(context string, prefix netip.Prefix, proxy netip.Addr) bool {
+func (g *Gate) holds(k PrefixKey, proxy netip.Addr) bool {
 	if !slices.Contains(g.Proxies, proxy.Unmap()) {
 		return false
 	}
-	_, released := g.Released[PrefixKey{context, prefix}]
+	_, released := g.Released[k]
 	return !released
 }
 
@@ -36,14 +51,14 @@ func (g *Gate) holds(context string, prefix netip.Prefix, proxy netip.Addr) bool
 func (s *Speaker) SetGate(g Gate) error {
 	g.Proxies, g.Released = slices.Clone(g.Proxies), maps.Clone(g.Released)
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.orig.setGate(g)
-	return s.originateNow()
+	s.mu.Unlock()
+	return s.originate(context.Background())
 }
 
 func (o *originator) setGate(g Gate) {
 	for p, it := range o.items {
-		if o.gate.holds("", p, it.Proxy) != g.holds("", p, it.Proxy) {
+		if o.gate.holds(p, it.Proxy) != g.holds(p, it.Proxy) {
 			o.touch(p)
 		}
 	}
@@ -55,18 +70,7 @@ func (o *originator) off(it item) inactive {
 	switch {
 	case !o.enabled:
 		return inactiveOff
-	case o.gate.holds("", it.Prefix, it.Proxy):
-		return inactiveHeld
-	}
-	return active
-}
-
-// vpnOff says so of a prefix inside a VPN.
-func (o *originator) vpnOff(it vpnItem) inactive {
-	switch {
-	case !o.enabled:
-		return inactiveOff
-	case o.gate.holds(it.Context, it.Prefix, it.Proxy):
+	case o.gate.holds(it.key(), it.Proxy):
 		return inactiveHeld
 	}
 	return active

@@ -1,16 +1,13 @@
 package bgp
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 	"testing"
 
-	"pncd/bgp/engine"
 	"pncd/bgp/nhc"
 )
-
-func vpnOn(vpnItem) inactive     { return active }
-func vpnOffAll(vpnItem) inactive { return inactiveOff }
 
 func gateOf(proxy netip.Addr, released ...netip.Prefix) Gate {
 	g := Gate{Proxies: []netip.Addr{proxy}, Released: map[PrefixKey]struct{}{}}
@@ -33,7 +30,7 @@ func TestWhatTheGateHoldsBackIsWithdrawnAndInlineGoesOnWithoutNHC(t *testing.T) 
 		d.o.setEnabled(true)
 		held := func(what string, first bool) {
 			t.Helper()
-			c, status := d.plan(), d.o.status[pfx]
+			c, status := d.plan(), d.o.status[here]
 			if mode == ModeInline {
 				if len(c.announce) != 1 || attribute(c.announce[0], nhc.AttributeType) != "" || status != inactiveHeld+inactiveInline {
 					t.Errorf("%s, %s: %+v, %q", mode, what, c, status)
@@ -44,7 +41,7 @@ func TestWhatTheGateHoldsBackIsWithdrawnAndInlineGoesOnWithoutNHC(t *testing.T) 
 		}
 		held("from the start", true)
 		d.o.setGate(gateOf(proxy, pfx))
-		if a := d.one(); attribute(a, nhc.AttributeType) == "" || d.o.status[pfx] != active {
+		if a := d.one(); attribute(a, nhc.AttributeType) == "" || d.o.status[here] != active {
 			t.Errorf("%s, released: %+v", mode, a)
 		}
 		d.o.setGate(gateOf(proxy, pfx, prefix("10.99.0.0/16")))
@@ -70,29 +67,26 @@ func TestTheGateHoldsVPNPrefixesByContext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := newOriginator(c)
-	o.setEnabled(true)
-	v := vpnOriginator{current: map[engine.VPNPrefix]engine.Announcement{}}
-	v.configure(c)
-	count := func() (int, int) { a, w := v.plan(o.vpnOff); v.done(a, w, nil); return len(a), len(w) }
-	first := c.OriginateVPN[0]
+	d := newDesk(t)
+	d.o = newOriginator(c)
+	d.o.setEnabled(true)
+	first := c.Originate[0]
 	g := gateOf(first.Proxy, first.Prefix) // outside of VPNs
-	g.Proxies = append(g.Proxies, c.OriginateVPN[1].Proxy)
-	o.setGate(g)
-	if a, w := count(); a != 0 || w != 0 {
-		t.Errorf("held back: %d announced, %d withdrawn", a, w)
+	g.Proxies = append(g.Proxies, c.Originate[1].Proxy)
+	d.o.setGate(g)
+	if got := d.plan(); len(got.announce)+len(got.withdraw) != 0 || d.o.status[first.key()] != inactiveHeld {
+		t.Errorf("held back: %+v, %q", got, d.o.status)
 	}
-	if st := v.status(true, o.vpnOff); st[0].InactiveReason != string(inactiveHeld) {
-		t.Errorf("%+v", st[0])
+	one := g
+	one.Released = maps.Clone(g.Released)
+	one.Released[first.key()] = struct{}{}
+	d.o.setGate(one)
+	if got := d.plan(); len(got.announce) != 1 || len(got.withdraw) != 0 {
+		t.Errorf("one released: %+v", got)
 	}
-	g.Released[PrefixKey{first.Context, first.Prefix}] = struct{}{}
-	o.setGate(g)
-	if a, w := count(); a != 1 || w != 0 {
-		t.Errorf("one released: %d announced, %d withdrawn", a, w)
-	}
-	delete(g.Released, PrefixKey{first.Context, first.Prefix})
-	if a, w := count(); a != 0 || w != 1 {
-		t.Errorf("held back again: %d announced, %d withdrawn", a, w)
+	d.o.setGate(g)
+	if got := d.plan(); len(got.announce) != 0 || len(got.withdraw) != 1 {
+		t.Errorf("held back again: %+v", got)
 	}
 }
 

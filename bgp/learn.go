@@ -112,6 +112,14 @@ func (v verdict) reject(r pnc.DisregardReason, detail string, silent bool) verdi
 	return v
 }
 
+// external takes away from a path what only means something within an AS, and is to be ignored when it comes
+// from another: LOCAL_PREF (RFC 4271 section 5.1.5), ORIGINATOR_ID and CLUSTER_LIST (RFC 7606 sections 7.9, 7.10).
+func external(p *engine.Path) {
+	p.LocalPref = engine.DefaultLocalPref
+	p.OriginatorID = netip.Addr{}
+	p.ClusterList = nil
+}
+
 // looped reports whether a path has been here before, so that it must be ignored: our AS is in its
 // AS_PATH more often than allowed (RFC 4271 section 9.1.2), we originated it, or our cluster is in
 // its CLUSTER_LIST (RFC 4456 section 8), which also holds for copies that we announced.

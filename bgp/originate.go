@@ -1,10 +1,10 @@
 package bgp
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
-	"maps"
 	"net/netip"
+	"reflect"
 	"slices"
 	"time"
 
@@ -14,17 +14,22 @@ import (
 
 // originator decides what is announced. It is pure: the routers' paths go in, announcements come out.
 type originator struct {
-	routerID netip.Addr
 	code     uint16
 	tags     []Community // attached to what carries the PNC
 	prefer   uint32      // LOCAL_PREF of ModePrefer; 0: one more than the router's
+	external bool        // announcements go to an EBGP neighbour, too
 	enabled  bool
 	gate     Gate
-	items    map[netip.Prefix]item
-	dirty    map[netip.Prefix]struct{} // prefixes to decide about again
-	current  map[netip.Prefix]engine.Announcement
-	status   map[netip.Prefix]inactive
+	contexts map[string]ContextConfig
+	items    map[PrefixKey]item
+	dirty    map[PrefixKey]struct{} // to decide about
+	failed   map[PrefixKey]struct{} // could not be decided or announced; retry makes them dirty
+	current  map[PrefixKey]engine.Announcement
+	owner    map[engine.VPNPrefix]PrefixKey // of what the engine announces
+	status   map[PrefixKey]inactive
 }
+
+func (c *OriginateConfig) key() PrefixKey { return PrefixKey{c.Context, c.Prefix} }
 
 // item is a prefix to announce.
 type item struct {
@@ -42,6 +47,7 @@ const (
 	inactiveOff    inactive = "disabled"
 	inactiveHeld   inactive = "not ready"
 	inactiveInline inactive = "; the router's path goes on without NHC" // added to one of these
+	inactivePolicy inactive = "export_prefixes of the context does not permit it"
 	inactiveRouter inactive = "no path of the router's yet"
 	// A reflector that sends one path would take the one that is followed back, because ours is better;
 	// ours would go with it, the first would come again, and so on.
@@ -50,28 +56,34 @@ const (
 
 func newOriginator(c Config) *originator {
 	o := &originator{
-		routerID: c.RouterID, code: c.PNCCode, prefer: c.PreferLocalPref, tags: c.Communities,
-		items: map[netip.Prefix]item{}, dirty: map[netip.Prefix]struct{}{},
-		current: map[netip.Prefix]engine.Announcement{}, status: map[netip.Prefix]inactive{},
+		items: map[PrefixKey]item{}, dirty: map[PrefixKey]struct{}{}, failed: map[PrefixKey]struct{}{},
+		current: map[PrefixKey]engine.Announcement{}, owner: map[engine.VPNPrefix]PrefixKey{}, status: map[PrefixKey]inactive{},
 	}
 	o.configure(c)
 	return o
 }
 
-// configure takes over the configured prefixes; those that were asked for at run time stay.
+// configure takes over the configured prefixes; those that were asked for at run time stay, as long as
+// their context is there.
 func (o *originator) configure(c Config) {
-	if o.code != c.PNCCode || o.prefer != c.PreferLocalPref || !slices.Equal(o.tags, c.Communities) {
-		o.code, o.prefer, o.tags = c.PNCCode, c.PreferLocalPref, c.Communities
+	external := slices.ContainsFunc(c.Neighbors, func(n NeighborConfig) bool { return n.ebgp() && n.SendNHC != nil && *n.SendNHC })
+	contexts := map[string]ContextConfig{}
+	for _, x := range c.Contexts {
+		contexts[x.Name] = x
+	}
+	if o.code != c.PNCCode || o.prefer != c.PreferLocalPref || o.external != external || !slices.Equal(o.tags, c.Communities) ||
+		!reflect.DeepEqual(o.contexts, contexts) {
+		o.code, o.prefer, o.external, o.tags, o.contexts = c.PNCCode, c.PreferLocalPref, external, c.Communities, contexts
 		o.touchAll()
 	}
-	items := map[netip.Prefix]item{}
+	items := map[PrefixKey]item{}
 	for p, it := range o.items {
-		if it.requested {
+		if it.requested && c.checkOriginate(it.OriginateConfig) == nil {
 			items[p] = it
 		}
 	}
 	for _, oc := range c.Originate {
-		items[oc.Prefix] = item{OriginateConfig: oc}
+		items[oc.key()] = item{OriginateConfig: oc}
 	}
 	for p := range o.items {
 		if _, ok := items[p]; !ok {
@@ -86,7 +98,7 @@ func (o *originator) configure(c Config) {
 	o.items = items
 }
 
-func (o *originator) touch(p netip.Prefix) { o.dirty[p] = struct{}{} }
+func (o *originator) touch(p PrefixKey) { o.dirty[p] = struct{}{} }
 
 func (o *originator) touchAll() {
 	for p := range o.items {
@@ -94,8 +106,31 @@ func (o *originator) touchAll() {
 	}
 }
 
+// touchPrefix has a prefix decided about again wherever it is announced.
+func (o *originator) touchPrefix(prefix netip.Prefix) {
+	for name := range o.contexts {
+		if p := (PrefixKey{name, prefix}); o.has(p) {
+			o.touch(p)
+		}
+	}
+}
+
+func (o *originator) has(p PrefixKey) bool {
+	_, ok := o.items[p]
+	return ok
+}
+
+// retry makes what failed dirty again. It reports whether anything is to be decided.
+func (o *originator) retry() bool {
+	for p := range o.failed {
+		o.touch(p)
+	}
+	clear(o.failed)
+	return len(o.dirty) > 0
+}
+
 // expire takes requests back whose lease has ended.
-func (o *originator) expire(now time.Time) (ended []netip.Prefix) {
+func (o *originator) expire(now time.Time) (ended []PrefixKey) {
 	for p, it := range o.items {
 		if !it.expires.IsZero() && !now.Before(it.expires) {
 			delete(o.items, p)
@@ -113,20 +148,26 @@ func (o *originator) setEnabled(on bool) {
 	}
 }
 
-// notice marks the prefixes whose announcement depends on what happened. It reports whether there
-// are any.
-func (o *originator) notice(events []engine.Event) bool {
+// notice marks the prefixes whose announcement depends on what happened.
+func (o *originator) notice(events []engine.Event) {
 	for i := range events {
-		switch ev := &events[i]; ev.Kind {
-		case engine.EventPath:
-			if it, ok := o.items[ev.Path.Prefix]; ok && it.Mode != ModeOriginate {
-				o.touch(ev.Path.Prefix)
-			}
-		default: // a session that goes down, or End-of-RIB after a restart, takes paths along
+		switch ev := &events[i]; {
+		case ev.Kind != engine.EventPath: // a session that goes down, or End-of-RIB after a restart, takes paths along
 			o.touchFollowers()
+		case ev.Family.VPN():
+			for name := range o.contexts {
+				o.noticePath(PrefixKey{name, ev.Path.Prefix})
+			}
+		default:
+			o.noticePath(PrefixKey{"", ev.Path.Prefix})
 		}
 	}
-	return len(o.dirty) > 0
+}
+
+func (o *originator) noticePath(p PrefixKey) {
+	if it, ok := o.items[p]; ok && it.Mode != ModeOriginate {
+		o.touch(p)
+	}
 }
 
 func (o *originator) touchFollowers() {
@@ -137,66 +178,112 @@ func (o *originator) touchFollowers() {
 	}
 }
 
-// change is what has to be told to the engine.
-type change struct {
-	announce []engine.Announcement
-	withdraw []netip.Prefix
-	again    []netip.Prefix // could not be decided; what is announced stays
+// step is what the engine has to be told about one prefix: one of announce and withdraw, or, with both
+// nil, nothing. With err it can't be decided now.
+type step struct {
+	at       PrefixKey
+	announce *engine.Announcement
+	withdraw *engine.VPNPrefix
+	err      error
 }
 
 // fetch reads what a neighbour sent for a prefix.
-type fetch func(peer netip.Addr, prefix netip.Prefix) ([]engine.RawPath, error)
+type fetch func(peer netip.Addr, prefix engine.VPNPrefix) ([]engine.RawPath, error)
 
-// plan decides about the prefixes that are dirty. They stay dirty until done is called with what it
-// returned.
-func (o *originator) plan(r *rib, get fetch) (change, error) {
-	var c change
-	var errs []error
-	for _, p := range slices.SortedFunc(maps.Keys(o.dirty), netip.Prefix.Compare) {
-		want, why, err := o.decide(p, r, get)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("bgp: path of the router for %s: %w", p, err))
-			c.again = append(c.again, p)
-			continue
+// next decides about some of the prefixes that are dirty, at most n, and gives what is to be done about
+// them; done wants to know of each step how it went.
+func (o *originator) next(n int, r *rib, get fetch) []step {
+	var some []PrefixKey
+	for p := range o.dirty {
+		if len(some) == n {
+			break
 		}
-		if _, ok := o.items[p]; ok {
-			o.status[p] = why
-		} else {
-			delete(o.status, p)
-		}
-		have, announced := o.current[p]
-		switch {
-		case want != nil && !(announced && equalAnnouncement(have, *want)):
-			c.announce = append(c.announce, *want)
-		case want == nil && announced:
-			c.withdraw = append(c.withdraw, p)
-		}
+		some = append(some, p)
 	}
-	return c, errors.Join(errs...)
+	slices.SortFunc(some, PrefixKey.compare)
+	steps := make([]step, len(some))
+	for i, p := range some {
+		delete(o.dirty, p)
+		steps[i] = o.plan(p, r, get)
+	}
+	return steps
 }
 
-// done says that the engine took the change.
-func (o *originator) done(c change) {
-	for _, a := range c.announce {
-		o.current[a.Prefix] = a
+func (o *originator) plan(p PrefixKey, r *rib, get fetch) step {
+	want, why, err := o.decide(p, r, get)
+	if err != nil {
+		return step{at: p, err: fmt.Errorf("path of the router for %s: %w", p, err)}
 	}
-	for _, p := range c.withdraw {
-		delete(o.current, p)
+	if want != nil {
+		if other, taken := o.owner[keyOf(want)]; taken && other != p {
+			want, why = nil, inactive(fmt.Sprintf("announced in context %s already, with the same route distinguisher %s", other.Context, want.VPN.RD))
+		}
 	}
-	clear(o.dirty)
-	for _, p := range c.again {
+	if o.has(p) {
+		o.status[p] = why
+	} else {
+		delete(o.status, p)
+	}
+	have, announced := o.current[p]
+	switch {
+	case want == nil && announced:
+		key := keyOf(&have)
+		return step{at: p, withdraw: &key}
+	case want == nil, announced && equalAnnouncement(have, *want):
+		return step{at: p}
+	case announced && keyOf(&have) != keyOf(want):
+		// Another route distinguisher makes it another route.
+		key := keyOf(&have)
 		o.touch(p)
+		return step{at: p, withdraw: &key}
 	}
+	// Two prefixes of one batch may want the same key.
+	o.owner[keyOf(want)] = p
+	return step{at: p, announce: want}
+}
+
+// done says how a step went.
+func (o *originator) done(s step, err error) {
+	switch {
+	case s.err != nil, err != nil:
+		o.failed[s.at] = struct{}{}
+		if o.has(s.at) {
+			o.status[s.at] = inactive("trying again: " + cmp.Or(s.err, err).Error())
+		}
+		if have, ok := o.current[s.at]; s.announce != nil && (!ok || keyOf(&have) != keyOf(s.announce)) {
+			o.release(keyOf(s.announce))
+		}
+	case s.announce != nil:
+		o.current[s.at] = *s.announce
+	case s.withdraw != nil:
+		delete(o.current, s.at)
+		o.release(*s.withdraw)
+	}
+}
+
+// release lets another context announce what this one did.
+func (o *originator) release(key engine.VPNPrefix) {
+	delete(o.owner, key)
+	if key.VPN {
+		o.touchPrefix(key.Prefix)
+	}
+}
+
+func keyOf(a *engine.Announcement) engine.VPNPrefix {
+	if a.VPN == nil {
+		return engine.VPNPrefix{Prefix: a.Prefix}
+	}
+	return engine.VPNPrefix{RD: a.VPN.RD, VPN: true, Prefix: a.Prefix}
 }
 
 func equalAnnouncement(a, b engine.Announcement) bool {
-	return a.Prefix == b.Prefix && a.NextHop == b.NextHop && a.NotTo == b.NotTo &&
+	return keyOf(&a) == keyOf(&b) && (a.VPN == nil || *a.VPN == *b.VPN) && a.NextHop == b.NextHop && a.NotTo == b.NotTo &&
 		slices.EqualFunc(a.Attributes, b.Attributes, func(x, y engine.RawAttribute) bool { return slices.Equal(x, y) })
 }
 
 // decide says what is to be announced for a prefix, and why its PNC is not. An error means that it
 // can't be told now.
-func (o *originator) decide(p netip.Prefix, r *rib, get fetch) (*engine.Announcement, inactive, error) {
+func (o *originator) decide(p PrefixKey, r *rib, get fetch) (*engine.Announcement, inactive, error) {
 	it, ok := o.items[p]
 	off := o.off(it)
 	switch {
@@ -204,6 +291,8 @@ func (o *originator) decide(p netip.Prefix, r *rib, get fetch) (*engine.Announce
 		return nil, inactiveOff, nil
 	case off != active && it.Mode != ModeInline:
 		return nil, off, nil
+	case !o.contexts[p.Context].ExportPrefixes.Permits(p.Prefix):
+		return nil, inactivePolicy, nil
 	case it.Mode == ModeOriginate:
 		a, err := o.own(it)
 		return a, because(err), nil
@@ -212,7 +301,7 @@ func (o *originator) decide(p netip.Prefix, r *rib, get fetch) (*engine.Announce
 	if from == nil {
 		return nil, why, nil
 	}
-	paths, err := get(from.peer.addr, p)
+	paths, err := get(from.peer.addr, from.key(p.Prefix))
 	if err != nil {
 		return nil, "", err
 	}
@@ -236,7 +325,7 @@ func (o *originator) decide(p netip.Prefix, r *rib, get fetch) (*engine.Announce
 
 // followStale goes on with what is announced for a path that is kept through a restart, and which the engine
 // has no more: it gives up when an attempt to come back fails.
-func (o *originator) followStale(p netip.Prefix, from *path) (*engine.Announcement, inactive, error) {
+func (o *originator) followStale(p PrefixKey, from *path) (*engine.Announcement, inactive, error) {
 	a, announced := o.current[p]
 	if !announced {
 		return nil, inactiveRouter, nil
@@ -255,30 +344,6 @@ func because(err error) inactive {
 	return active
 }
 
-// router picks the path that the other modes follow: the best one of the neighbour that is named.
-// Without a name, any neighbour's best; inline then only takes what a neighbour announces itself. A
-// path with a PNC on it is never the router's own but another node's copy, and two nodes that followed
-// each other's copies would keep a dead route alive.
-func (r *rib) router(c OriginateConfig) (*path, inactive) {
-	var candidates []*path
-	why := inactiveRouter
-	for x := range r.prefixes.first(c.Prefix).list() {
-		switch {
-		case c.From.IsValid() && x.peer.addr != c.From:
-		case !c.From.IsValid() && c.Mode == ModeInline && x.reflected():
-		case x.verdict.proxy.IsValid():
-		case c.Mode == ModePrefer && x.reflected() && x.id == 0:
-			why = inactiveReflected
-		default:
-			candidates = append(candidates, x)
-		}
-	}
-	return best(slices.Values(candidates)), why
-}
-
-// reflected reports whether the neighbour passes on another's path.
-func (x *path) reflected() bool { return x.clusters > 0 || x.originator != x.peerID }
-
 // own is the announcement of ModeOriginate: our route, so NHC goes without Partial. GoBGP adds
 // LOCAL_PREF and AS_PATH as the session needs them.
 func (o *originator) own(it item) (*engine.Announcement, error) {
@@ -287,22 +352,30 @@ func (o *originator) own(it item) (*engine.Announcement, error) {
 		return nil, err
 	}
 	a := &engine.Announcement{Prefix: it.Prefix, NextHop: it.NextHop.Unmap()}
-	a.Attributes = tag([]engine.RawAttribute{{nhc.FlagTransitive, attrOrigin, 1, 0}, attr}, o.tags)
+	a.Attributes = []engine.RawAttribute{{nhc.FlagTransitive, attrOrigin, 1, 0}, attr}
+	if it.Context != "" {
+		x := o.contexts[it.Context]
+		a.VPN = &engine.VPNInfo{RD: x.RD, Label: *x.Label}
+		a.Attributes = append(a.Attributes, engine.TargetsAttribute(x.Export))
+	}
+	a.Attributes = tag(a.Attributes, o.tagsOf(it))
 	slices.SortStableFunc(a.Attributes, byType)
 	return a, nil
 }
 
-// attribute builds NHC with the PNC and, beside it, TLVs of another speaker.
+// tagsOf is the communities for what carries the PNC of an item.
+func (o *originator) tagsOf(it item) []Community {
+	return slices.Concat(o.tags, o.contexts[it.Context].Communities)
+}
+
+// attribute builds NHC with the PNC and, beside it, TLVs of another speaker. In a VPN its next hop has no
+// route distinguisher.
 func (o *originator) attribute(c OriginateConfig, nextHop netip.Addr, others []nhc.TLV) (engine.RawAttribute, error) {
 	tlv, err := nhc.NewPNC(o.code, c.Proxy)
 	if err != nil {
 		return nil, err
 	}
-	afi := nhc.AFIIPv4
-	if c.Prefix.Addr().Is6() {
-		afi = nhc.AFIIPv6
-	}
-	a, err := nhc.New(afi, nhc.SAFIUnicast, nextHop.Unmap(), append(slices.Clone(others), tlv)...)
+	a, err := nhc.New(c.afi(), c.safi(), nextHop.Unmap(), append(slices.Clone(others), tlv)...)
 	if err != nil {
 		return nil, err
 	}
@@ -310,4 +383,18 @@ func (o *originator) attribute(c OriginateConfig, nextHop netip.Addr, others []n
 		a.Flags |= nhc.FlagPartial
 	}
 	return a.Append(nil)
+}
+
+func (c *OriginateConfig) afi() uint16 {
+	if c.Prefix.Addr().Is6() {
+		return nhc.AFIIPv6
+	}
+	return nhc.AFIIPv4
+}
+
+func (c *OriginateConfig) safi() uint8 {
+	if c.Context != "" {
+		return nhc.SAFIVPN
+	}
+	return nhc.SAFIUnicast
 }

@@ -17,6 +17,7 @@ var (
 	routerPeer = addr("192.0.2.1")
 	reflector  = addr("192.0.2.2")
 	ourID      = addr("192.0.2.99")
+	here       = PrefixKey{"", pfx}
 )
 
 // desk is an originator over a RIB and the raw paths behind it.
@@ -25,15 +26,16 @@ type desk struct {
 	o   *originator
 	r   *rib
 	raw map[netip.Addr][]engine.RawPath
+	vpn map[engine.VPNPrefix][]engine.RawPath
 	err error
 }
 
 func newDesk(t *testing.T, items ...OriginateConfig) *desk {
-	d := &desk{t: t, raw: map[netip.Addr][]engine.RawPath{}, r: newRIB(testLearning())}
+	d := &desk{t: t, raw: map[netip.Addr][]engine.RawPath{}, vpn: map[engine.VPNPrefix][]engine.RawPath{}, r: newRIB(testLearning())}
 	for _, a := range []netip.Addr{routerPeer, reflector} {
 		d.r.addPeer(a, peerInfo{addr: a, name: a.String(), accept: true})
 	}
-	d.o = newOriginator(Config{RouterID: ourID, PNCCode: 65400, Originate: items})
+	d.o = newOriginator(Config{PNCCode: 65400, Originate: items})
 	return d
 }
 
@@ -65,15 +67,39 @@ func (d *desk) lose(peer netip.Addr) {
 	d.event(withdrawal(peer, 0))
 }
 
-// plan plans and does.
-func (d *desk) plan() change {
+// change is what the engine is told.
+type change struct {
+	announce []engine.Announcement
+	withdraw []netip.Prefix
+	keys     []engine.VPNPrefix // of what is withdrawn
+}
+
+// plan plans and does until nothing is left to do.
+func (d *desk) plan() (c change) {
 	d.t.Helper()
-	c, err := d.o.plan(d.r, func(peer netip.Addr, _ netip.Prefix) ([]engine.RawPath, error) { return d.raw[peer], d.err })
-	if !errors.Is(err, d.err) {
-		d.t.Fatal(err)
+	for len(d.o.dirty) > 0 {
+		for _, s := range d.o.next(2, d.r, d.fetch) {
+			if !errors.Is(s.err, d.err) {
+				d.t.Fatal(s.err)
+			}
+			if s.announce != nil {
+				c.announce = append(c.announce, *s.announce)
+			}
+			if s.withdraw != nil {
+				c.withdraw, c.keys = append(c.withdraw, s.withdraw.Prefix), append(c.keys, *s.withdraw)
+			}
+			d.o.done(s, nil)
+		}
 	}
-	d.o.done(c)
+	slices.SortFunc(c.announce, func(x, y engine.Announcement) int { return x.Prefix.Compare(y.Prefix) })
 	return c
+}
+
+func (d *desk) fetch(peer netip.Addr, p engine.VPNPrefix) ([]engine.RawPath, error) {
+	if p.VPN {
+		return d.vpn[p], d.err
+	}
+	return d.raw[peer], d.err
 }
 
 func (d *desk) one() engine.Announcement {
@@ -124,8 +150,8 @@ func clean(s string) string { return strings.ReplaceAll(s, " ", "") }
 
 func TestOriginateAnnouncesOurOwnRoute(t *testing.T) {
 	d := newDesk(t, modeConfig(ModeOriginate, netip.Addr{}))
-	if c := d.plan(); len(c.announce) != 0 || d.o.status[pfx] != inactiveOff {
-		t.Fatalf("while off: %+v, %q", c, d.o.status[pfx])
+	if c := d.plan(); len(c.announce) != 0 || d.o.status[here] != inactiveOff {
+		t.Fatalf("while off: %+v, %q", c, d.o.status[here])
 	}
 	d.o.setEnabled(true)
 	a := d.one()
@@ -135,8 +161,8 @@ func TestOriginateAnnouncesOurOwnRoute(t *testing.T) {
 	if got := attribute(a, nhc.AttributeType); got != clean(nhcOriginated) {
 		t.Errorf("NHC %s: header is the next hop, no Partial on our own route", got)
 	}
-	if d.o.status[pfx] != active {
-		t.Errorf("status %q", d.o.status[pfx])
+	if d.o.status[here] != active {
+		t.Errorf("status %q", d.o.status[here])
 	}
 	d.o.setEnabled(false)
 	if c := d.plan(); !slices.Equal(c.withdraw, []netip.Prefix{pfx}) {
@@ -210,8 +236,8 @@ func TestTheRoutersPathTakesThePNCAlong(t *testing.T) {
 	for _, mode := range []Mode{ModeInline, ModePath} {
 		d := newDesk(t, modeConfig(mode, routerPeer))
 		d.o.setEnabled(true)
-		if c := d.plan(); len(c.announce) != 0 || d.o.status[pfx] != inactiveRouter {
-			t.Fatalf("%s: before the router: %+v, %q", mode, c, d.o.status[pfx])
+		if c := d.plan(); len(c.announce) != 0 || d.o.status[here] != inactiveRouter {
+			t.Fatalf("%s: before the router: %+v, %q", mode, c, d.o.status[here])
 		}
 		d.hear(routerPeer, nil, routerOrigin, routerMED)
 		d.one()
@@ -224,7 +250,7 @@ func TestTheRoutersPathTakesThePNCAlong(t *testing.T) {
 			t.Errorf("%s: a change is followed: %+v", mode, a)
 		}
 		d.lose(routerPeer)
-		if c := d.plan(); !slices.Equal(c.withdraw, []netip.Prefix{pfx}) || d.o.status[pfx] != inactiveRouter {
+		if c := d.plan(); !slices.Equal(c.withdraw, []netip.Prefix{pfx}) || d.o.status[here] != inactiveRouter {
 			t.Errorf("%s: after the withdrawal: %+v", mode, c)
 		}
 		d.hear(routerPeer, nil, routerOrigin)
@@ -240,11 +266,11 @@ func TestTheRoutersPathTakesThePNCAlong(t *testing.T) {
 func TestWithTheMechanismOffInlineGoesOnWithoutNHCAndPathIsWithdrawn(t *testing.T) {
 	d := newDesk(t, modeConfig(ModeInline, routerPeer))
 	d.hear(routerPeer, nil, routerOrigin)
-	if a := d.one(); attribute(a, nhc.AttributeType) != "" || d.o.status[pfx] != inactiveOff+inactiveInline {
-		t.Errorf("off from the start: %+v, %q", a, d.o.status[pfx])
+	if a := d.one(); attribute(a, nhc.AttributeType) != "" || d.o.status[here] != inactiveOff+inactiveInline {
+		t.Errorf("off from the start: %+v, %q", a, d.o.status[here])
 	}
 	d.o.setEnabled(true)
-	if a := d.one(); attribute(a, nhc.AttributeType) != clean(nhcAttached) || d.o.status[pfx] != active {
+	if a := d.one(); attribute(a, nhc.AttributeType) != clean(nhcAttached) || d.o.status[here] != active {
 		t.Errorf("on: %+v", a)
 	}
 	d.o.setEnabled(false)
@@ -273,15 +299,18 @@ func TestTheRoutersOwnCharacteristicsStayBesideThePNC(t *testing.T) {
 	}{
 		"of the same next hop": {"c0 27 10 0001 01 04 c6336401" + foreign,
 			"e0 27 18 0001 01 04 c6336401" + foreign + "ff78 0004 c0000207", "c0 27 10 0001 01 04 c6336401" + foreign},
-		"of another next hop": {"c0 27 10 0001 01 04 c6336402" + foreign, nhcAttached, "c0 27 10 0001 01 04 c6336402" + foreign},
-		"malformed":           {"c0 27 05 0001 01 05 c6", nhcAttached, "c0 27 05 0001 01 05 c6"},
+		"of another next hop": {"c0 27 10 0001 01 04 c6336402" + foreign, nhcAttached, ""},
+		"malformed":           {"c0 27 05 0001 01 05 c6", nhcAttached, ""},
+		"without TLVs":        {"c0 27 08 0001 01 04 c6336401", nhcAttached, ""},
+		"a BGP Identifier of a wrong length": {"c0 27 17 0001 01 04 c6336401 0003 0003 c00002" + foreign,
+			"e0 27 18 0001 01 04 c6336401" + foreign + "ff78 0004 c0000207", ""},
 		"a TLV cut short": {"c0 27 12 0001 01 04 c6336401" + foreign + "0001",
-			"e0 27 18 0001 01 04 c6336401" + foreign + "ff78 0004 c0000207", "c0 27 12 0001 01 04 c6336401" + foreign + "0001"},
+			"e0 27 18 0001 01 04 c6336401" + foreign + "ff78 0004 c0000207", ""},
 	} {
 		d := newDesk(t, modeConfig(ModeInline, routerPeer))
 		d.hear(routerPeer, nil, routerOrigin, tt.router)
 		if got := attribute(d.one(), nhc.AttributeType); got != clean(tt.off) {
-			t.Errorf("%s: off: got %s, want it as it came", name, got)
+			t.Errorf("%s: off: got %s, want %s: as it came, or nothing that is malformed or about another next hop", name, got, clean(tt.off))
 		}
 		d.o.setEnabled(true)
 		if got := attribute(d.one(), nhc.AttributeType); got != clean(tt.want) {
@@ -327,8 +356,8 @@ func TestANextHopThatMeansNothingBeyondTheLinkIsNotPassedOn(t *testing.T) {
 	d := newDesk(t, modeConfig(ModeInline, routerPeer))
 	d.o.setEnabled(true)
 	d.hear(routerPeer, func(p *engine.Path) { p.NextHop = addr("fe80::1") }, routerOrigin)
-	if c := d.plan(); len(c.announce) != 0 || !strings.Contains(string(d.o.status[pfx]), "fe80::1") {
-		t.Errorf("%+v, %q", c, d.o.status[pfx])
+	if c := d.plan(); len(c.announce) != 0 || !strings.Contains(string(d.o.status[here]), "fe80::1") {
+		t.Errorf("%+v, %q", c, d.o.status[here])
 	}
 }
 
@@ -339,10 +368,11 @@ func TestAPathThatCannotBeReadIsTriedAgainAndWhatIsAnnouncedStays(t *testing.T) 
 	d.one()
 	d.err = errors.New("busy")
 	d.hear(routerPeer, nil, routerOrigin, routerMED)
-	if c := d.plan(); len(c.announce)+len(c.withdraw) != 0 || len(d.o.dirty) != 1 {
-		t.Errorf("%+v, dirty %v", c, d.o.dirty)
+	if c := d.plan(); len(c.announce)+len(c.withdraw) != 0 || len(d.o.failed) != 1 || !strings.Contains(string(d.o.status[here]), "busy") {
+		t.Errorf("%+v, failed %v, %q", c, d.o.failed, d.o.status[here])
 	}
 	d.err = nil
+	d.o.retry()
 	if a := d.one(); attribute(a, attrMED) == "" {
 		t.Errorf("%+v", a)
 	}
@@ -356,8 +386,8 @@ func TestReconfiguringKeepsWhatStaysAndWhatWasAskedFor(t *testing.T) {
 	z := prefix("10.9.0.0/16")
 	it := item{OriginateConfig: x, requested: true}
 	it.Prefix = z
-	d.o.items[z] = it
-	d.o.touch(z)
+	d.o.items[PrefixKey{"", z}] = it
+	d.o.touch(PrefixKey{"", z})
 	d.plan()
 	y.Proxy = addr("192.0.2.8")
 	d.o.configure(Config{PNCCode: 65400, Originate: []OriginateConfig{y}})
@@ -365,7 +395,7 @@ func TestReconfiguringKeepsWhatStaysAndWhatWasAskedFor(t *testing.T) {
 	if len(c.announce) != 1 || c.announce[0].Prefix != y.Prefix || !slices.Equal(c.withdraw, []netip.Prefix{pfx}) {
 		t.Errorf("%+v", c)
 	}
-	if _, ok := d.o.current[z]; !ok {
+	if _, ok := d.o.current[PrefixKey{"", z}]; !ok {
 		t.Error("what was asked for at run time is gone")
 	}
 	d.o.configure(Config{PNCCode: 65401, Originate: []OriginateConfig{y}})

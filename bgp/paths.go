@@ -200,8 +200,8 @@ func (m *prefixMap) all() iter.Seq2[netip.Prefix, *path] {
 // list goes through x and those behind it.
 func (x *path) list() iter.Seq[*path] {
 	return func(yield func(*path) bool) {
-		for ; x != nil; x = x.next {
-			if !yield(x) {
+		for y := x; y != nil; y = y.next {
+			if !yield(y) {
 				return
 			}
 		}

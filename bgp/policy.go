@@ -1,7 +1,6 @@
 package bgp
 
 import (
-	"context"
 	"encoding/binary"
 	"net/netip"
 	"slices"
@@ -173,10 +172,9 @@ func withMembers(attrs []engine.RawAttribute, typ uint8, members []byte, size in
 	return append(attrs, append(a, value...))
 }
 
-// repolicy puts changed inbound policies into force without a word to the neighbours: their paths are
+// repolicy puts changed inbound policies into force. It reports whether the neighbours' paths have to be
 // read again from the adj-RIB-in. It needs s.mu.
-func (s *Speaker) repolicy(next Config) {
-	changed := false
+func (s *Speaker) repolicy(next Config) (changed bool) {
 	for _, n := range next.Neighbors {
 		p := s.rib.peers[n.Address]
 		if p == nil {
@@ -188,12 +186,5 @@ func (s *Speaker) repolicy(next Config) {
 			s.rib.seen.forget()
 		}
 	}
-	if !changed || !s.running {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
-	defer cancel()
-	if err := s.eng.Replay(ctx, []Family{IPv4Unicast, IPv6Unicast, engine.IPv4VPN, engine.IPv6VPN}); err != nil {
-		s.log.WithError(err).Error("bgp: a changed policy holds for new routes only")
-	}
+	return changed
 }

@@ -31,8 +31,8 @@ func TestPreferIsACopyWithAHigherLocalPref(t *testing.T) {
 			d.o.setEnabled(true)
 			d.hear(routerPeer, func(p *engine.Path) { p.LocalPref = tt.router }, tt.attrs...)
 			if tt.want == "" {
-				if c := d.plan(); len(c.announce) != 0 || !strings.Contains(string(d.o.status[pfx]), "LOCAL_PREF") {
-					t.Errorf("%+v, %q", c, d.o.status[pfx])
+				if c := d.plan(); len(c.announce) != 0 || !strings.Contains(string(d.o.status[here]), "LOCAL_PREF") {
+					t.Errorf("%+v, %q", c, d.o.status[here])
 				}
 				return
 			}
@@ -59,8 +59,8 @@ func TestPreferNeverFollowsWhatItWouldPushOut(t *testing.T) {
 		d := newDesk(t, modeConfig(ModePrefer, from))
 		d.o.setEnabled(true)
 		d.hear(reflector, reflected(0), routerOrigin)
-		if c := d.plan(); len(c.announce) != 0 || d.o.status[pfx] != inactiveReflected {
-			t.Errorf("from %s: %+v, %q", from, c, d.o.status[pfx])
+		if c := d.plan(); len(c.announce) != 0 || d.o.status[here] != inactiveReflected {
+			t.Errorf("from %s: %+v, %q", from, c, d.o.status[here])
 		}
 		d.hear(reflector, reflected(2), routerOrigin)
 		if a := d.one(); a.NotTo != addr("192.0.2.5") {
@@ -82,7 +82,7 @@ func TestPreferGoesWithTheRoutersPathAndWithTheMechanism(t *testing.T) {
 		t.Errorf("another LOCAL_PREF: %+v", a)
 	}
 	d.lose(routerPeer)
-	if c := d.plan(); !slices.Equal(c.withdraw, []netip.Prefix{pfx}) || d.o.status[pfx] != inactiveRouter {
-		t.Errorf("%+v, %q", c, d.o.status[pfx])
+	if c := d.plan(); !slices.Equal(c.withdraw, []netip.Prefix{pfx}) || d.o.status[here] != inactiveRouter {
+		t.Errorf("%+v, %q", c, d.o.status[here])
 	}
 }

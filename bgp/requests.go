@@ -18,92 +18,105 @@ const requestTimeout = 10 * time.Second
 // MinLease is the shortest lease: leases are looked at once a second.
 const MinLease = time.Second
 
-// SetOriginating switches the mechanism on or off: with it off, `originate` and `path` prefixes are
-// withdrawn and `inline` ones go on without the PNC. A speaker starts with it off.
+// SetOriginating switches the mechanism on or off: with it off, `inline` prefixes go on without the PNC and
+// all others are withdrawn. A speaker starts with it off. What fails is tried again every second.
 func (s *Speaker) SetOriginating(on bool) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.orig.setEnabled(on)
-	return s.originateNow()
+	s.mu.Unlock()
+	return s.originate(context.Background())
 }
 
 // SetOriginated replaces the configured prefixes and leaves the rest of the configuration alone. All of
 // them are good, or an error wraps ErrConfig and nothing changes. Announcements that fail are tried
 // again every second.
 func (s *Speaker) SetOriginated(list []OriginateConfig) error {
+	if err := s.setOriginated(slices.Clone(list)); err != nil {
+		return err
+	}
+	s.follow(context.Background())
+	return nil
+}
+
+func (s *Speaker) setOriginated(list []OriginateConfig) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	next := s.cfg
-	next.Originate = slices.Clone(list)
+	next.Originate = list
 	if err := next.check(); err != nil {
 		return err
 	}
 	s.cfg = next
 	s.orig.configure(next)
-	if err := s.originateNow(); err != nil {
-		s.log.WithError(err).Error("bgp: announcements not up to date; trying again")
-	}
 	return nil
 }
 
-// originateNow needs s.mu. Before Run there is nothing to do: the start originates.
-func (s *Speaker) originateNow() error {
-	if !s.running {
-		return nil
+// Advertise announces the PNC for a prefix until Withdraw, the end of the program, or a configuration
+// that has the prefix or no longer its context; with a lease, which is at least a second, also until that
+// has passed. It replaces an earlier request for the prefix and its lease. With the mechanism off, an equal
+// request is renewed and no other is taken. Errors wrap ErrConfig, ErrConfigured, ErrDisabled or
+// ErrNotRunning. An announcement that fails is tried again every second; Advertisements says why.
+func (s *Speaker) Advertise(o OriginateConfig, lease time.Duration) error {
+	if err := s.request(o, lease); err != nil {
+		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
-	defer cancel()
-	return s.originate(ctx)
+	s.follow(context.Background())
+	return nil
 }
 
-// Advertise announces the PNC for a prefix until Withdraw, the end of the program, or a configuration
-// that has the prefix; with a lease, which is at least a second, also until that has passed. It replaces
-// an earlier request for the prefix and its lease. With the mechanism off, an equal request is renewed
-// and no other is taken. Errors wrap ErrConfig, ErrConfigured, ErrDisabled or ErrNotRunning.
-func (s *Speaker) Advertise(o OriginateConfig, lease time.Duration) error {
+func (s *Speaker) request(o OriginateConfig, lease time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.cfg.checkOriginate(o); err != nil {
 		return err
 	}
+	at := o.key()
 	if lease != 0 && lease < MinLease {
-		return wrong("advertise "+o.Prefix.String(), "lease %s is shorter than %s", lease, MinLease)
+		return wrong("advertise "+at.String(), "lease %s is shorter than %s", lease, MinLease)
 	}
-	old, had := s.orig.items[o.Prefix]
+	old, had := s.orig.items[at]
 	switch {
 	case !s.running:
 		return ErrNotRunning
 	case !s.orig.enabled && (!had || old.OriginateConfig != o):
 		return ErrDisabled
 	case had && !old.requested:
-		return fmt.Errorf("%w: %s", ErrConfigured, o.Prefix)
+		return fmt.Errorf("%w: %s", ErrConfigured, at)
 	}
 	it := item{OriginateConfig: o, requested: true}
 	if lease > 0 {
 		it.expires = s.clock().Add(lease)
 	}
-	s.orig.items[o.Prefix] = it
-	s.orig.touch(o.Prefix)
-	return s.originateNow()
+	s.orig.items[at] = it
+	s.orig.touch(at)
+	return nil
 }
 
-// Withdraw takes back what Advertise announced. Errors wrap ErrNotAdvertised, ErrConfigured or
-// ErrNotRunning.
-func (s *Speaker) Withdraw(prefix netip.Prefix) error {
+// Withdraw takes back what Advertise announced, in a context or, with an empty name, outside of VPNs. Errors
+// wrap ErrNotAdvertised, ErrConfigured or ErrNotRunning. A withdrawal that fails is tried again every second.
+func (s *Speaker) Withdraw(vpn string, prefix netip.Prefix) error {
+	if err := s.unrequest(PrefixKey{vpn, prefix}); err != nil {
+		return err
+	}
+	s.follow(context.Background())
+	return nil
+}
+
+func (s *Speaker) unrequest(at PrefixKey) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	old, had := s.orig.items[prefix]
+	old, had := s.orig.items[at]
 	switch {
 	case !s.running:
 		return ErrNotRunning
 	case !had:
-		return fmt.Errorf("%w: %s", ErrNotAdvertised, prefix)
+		return fmt.Errorf("%w: %s", ErrNotAdvertised, at)
 	case !old.requested:
-		return fmt.Errorf("%w: %s", ErrConfigured, prefix)
+		return fmt.Errorf("%w: %s", ErrConfigured, at)
 	}
-	delete(s.orig.items, prefix)
-	s.orig.touch(prefix)
-	return s.originateNow()
+	delete(s.orig.items, at)
+	s.orig.touch(at)
+	return nil
 }
 
 // Reconfigure applies another configuration as a whole or not at all, and leaves sessions alone whose
@@ -114,47 +127,61 @@ func (s *Speaker) Reconfigure(cfg Config) error {
 	if err != nil {
 		return err
 	}
+	again, err := s.reconfigure(next)
+	if err != nil {
+		return err
+	}
+	// The configuration is in force from here on.
+	s.replay(again)
+	s.follow(context.Background())
+	return nil
+}
+
+// reconfigure gives the families whose paths have to be seen again.
+func (s *Speaker) reconfigure(next Config) (again []Family, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.cfg.fixed(next); err != nil {
-		return err
+		return nil, err
 	}
 	if s.running {
 		ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 		defer cancel()
 		if err := s.swapPeers(ctx, s.cfg, next); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	s.cfg = next
 	if l := learnPolicy(next); !l.equal(s.rib.policy) {
 		s.deliver(s.rib.rejudge(l))
-		s.orig.touchFollowers()
 	}
 	s.orig.configure(next)
-	s.vpn.configure(next)
-	s.importContexts(next.Contexts)
-	s.repolicy(next)
+	out, more := s.rib.importing(next.Contexts)
+	s.deliver(out)
+	s.orig.touchFollowers()
 	s.noteSessions()
-	// The configuration is in force from here on: announcements that fail are tried again every second.
-	if err := s.originateNow(); err != nil {
-		s.log.WithError(err).Error("bgp: announcements not up to date; trying again")
+	switch {
+	case s.repolicy(next):
+		again = []Family{IPv4Unicast, IPv6Unicast, IPv4VPN, IPv6VPN}
+	case more:
+		// A route that no context imported is not kept, so a context that imports more needs to see it again.
+		again = []Family{IPv4VPN, IPv6VPN}
 	}
-	return nil
+	return again, nil
 }
 
-// importContexts takes over which VPN routes go where. Those that no context imported are not kept, so
-// a context that imports more needs to see them again. It needs s.mu.
-func (s *Speaker) importContexts(contexts []ContextConfig) {
-	out, again := s.rib.importing(contexts)
-	s.deliver(out)
-	if !again || !s.running {
+// replay has the neighbours' paths reported again, without a word to them.
+func (s *Speaker) replay(families []Family) {
+	s.mu.Lock()
+	running := s.running
+	s.mu.Unlock()
+	if !running || len(families) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 	defer cancel()
-	if err := s.eng.Replay(ctx, []Family{IPv4VPN, IPv6VPN}); err != nil {
-		s.log.WithError(err).Error("bgp: VPN routes that arrived before the change may be missing in their contexts until the session starts anew")
+	if err := s.eng.Replay(ctx, families); err != nil {
+		s.log.WithError(err).Error("bgp: what a changed policy or context says about routes holds for those that arrive from now on only, until the session starts anew")
 	}
 }
 
@@ -202,7 +229,6 @@ func (s *Speaker) swapPeers(ctx context.Context, from, to Config) error {
 			return errors.Join(err, s.addPeers(ctx, from, remove))
 		}
 	}
-	s.orig.touchFollowers()
 	return nil
 }
 
@@ -224,9 +250,12 @@ func (s *Speaker) removePeer(ctx context.Context, n NeighborConfig) error {
 	}
 	// What the engine still has of this session must not be taken for the next one's.
 	events := s.eng.Take()
-	s.orig.notice(events)
 	s.deliver(s.rib.apply(s.clock(), events))
+	s.logStates(events)
 	s.deliver(s.rib.removePeer(n.Address))
+	// Its paths are gone, also when the change ends with an error.
+	s.orig.notice(events)
+	s.orig.touchFollowers()
 	return nil
 }
 

@@ -121,6 +121,9 @@ func (r *rib) apply(now time.Time, events []engine.Event) learned {
 		}
 		switch ev.Kind {
 		case engine.EventPath:
+			if p.ebgp {
+				external(&ev.Path)
+			}
 			r.path(p, ev.Family, &ev.Path)
 		case engine.EventState:
 			r.state(now, p, ev)
@@ -190,7 +193,8 @@ func (r *rib) path(p *ribPeer, f engine.Family, from *engine.Path) {
 		r.vpnPath(p, f, from)
 		return
 	}
-	if from.Withdrawn {
+	// What was here before, our own announcements among it, is as if it had not come.
+	if from.Withdrawn || r.policy.looped(from, &p.peerInfo) {
 		r.remove(r.policy.context, &r.vrf, from, &attributes{peer: p})
 		return
 	}
@@ -203,7 +207,7 @@ func (r *rib) path(p *ribPeer, f engine.Family, from *engine.Path) {
 	if permitted {
 		r.judge(r.policy.context, from.Prefix, x, &a)
 	}
-	if !permitted || !p.accept || r.policy.looped(from, &p.peerInfo) {
+	if !permitted || !p.accept {
 		r.remove(r.policy.context, &r.vrf, from, &attributes{peer: p})
 		return
 	}

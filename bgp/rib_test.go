@@ -2,6 +2,7 @@ package bgp
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -188,7 +189,7 @@ func TestTheDecisionProcessTakesItsStepsInOrder(t *testing.T) {
 	ebgp := &ribPeer{peerInfo: peerInfo{addr: peer2, ebgp: true}}
 	base := path{id: 5, attributes: &attributes{peer: ibgp, localPref: 100, asPathLen: 2, origin: 1, med: 50, neighborAS: 65001, originator: addr("192.0.2.50"), clusters: 1}}
 	// Each step's winner is worse in every later step.
-	base.longLived = true
+	base.longLived, base.nextHop = true, addr("198.51.100.1")
 	for i, edit := range []func(*path){
 		func(p *path) { p.longLived = false; p.localPref = 0 }, // RFC 9494 section 4.3
 		func(p *path) { p.localPref = 101; p.asPathLen = 9 },
@@ -205,7 +206,7 @@ func TestTheDecisionProcessTakesItsStepsInOrder(t *testing.T) {
 		own := *base.attributes
 		a.attributes = &own
 		edit(&a)
-		if !better(&a, &b) || better(&b, &a) {
+		if best(slices.Values([]*path{&a, &b})) != &a || best(slices.Values([]*path{&b, &a})) != &a {
 			t.Errorf("step %d isn't taken", i+1)
 		}
 	}
@@ -213,7 +214,7 @@ func TestTheDecisionProcessTakesItsStepsInOrder(t *testing.T) {
 	own := *base.attributes
 	a.attributes = &own
 	a.med, a.neighborAS, a.id = 999, 65002, 4
-	if !better(&a, &b) {
+	if best(slices.Values([]*path{&b, &a})) != &a {
 		t.Error("MEDs of different neighbouring ASes were compared")
 	}
 }

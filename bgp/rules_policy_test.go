@@ -128,9 +128,10 @@ func TestAContextsPolicyDecidesWhatIsAnnouncedInside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := vpnOriginator{current: map[engine.VPNPrefix]engine.Announcement{}}
-	o.configure(c)
-	announce, _ := o.plan(vpnOn)
+	d := newDesk(t)
+	d.o = newOriginator(c)
+	d.o.setEnabled(true)
+	announce := d.plan().announce
 	if len(announce) != 1 || announce[0].Prefix != prefix("2001:db8:7::/48") {
 		t.Fatalf("%+v", announce)
 	}
@@ -139,20 +140,20 @@ func TestAContextsPolicyDecidesWhatIsAnnouncedInside(t *testing.T) {
 		!strings.HasPrefix(attribute(a, nhc.AttributeType), "c0271c") {
 		t.Errorf("attributes %s", hexes(a.Attributes))
 	}
-	o.done(announce, nil, nil)
-	for _, st := range o.status(true, vpnOn) {
-		if held := st.Prefix.Addr().Is4(); st.Active == held || held != (st.InactiveReason == string(inactivePolicy)) {
-			t.Errorf("%+v", st)
+	for k, why := range d.o.status {
+		if held := k.Prefix.Addr().Is4(); held != (why == inactivePolicy) {
+			t.Errorf("%s: %q", k, why)
 		}
 	}
 	// A list that doesn't permit it any more withdraws.
-	cfg.Contexts[0].ExportPrefixes[0].Deny = true
+	cfg.Contexts = slices.Clone(cfg.Contexts)
+	cfg.Contexts[0].ExportPrefixes = PrefixList{{Prefix: prefix("2001:db8::/32"), LE: 48, Deny: true}}
 	if c, err = cfg.complete(); err != nil {
 		t.Fatal(err)
 	}
-	o.configure(c)
-	if announce, withdraw := o.plan(vpnOn); len(announce) != 0 || len(withdraw) != 1 || withdraw[0].Prefix != a.Prefix {
-		t.Errorf("%+v, %v", announce, withdraw)
+	d.o.configure(c)
+	if c := d.plan(); len(c.announce) != 0 || len(c.withdraw) != 1 || c.withdraw[0] != a.Prefix {
+		t.Errorf("%+v", c)
 	}
 }
 

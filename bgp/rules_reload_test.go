@@ -118,7 +118,6 @@ func TestReloadOfTheRestTouchesNoSession(t *testing.T) {
 		"LocalAddress":    {func(c *Config) { c.LocalAddress = addr("192.0.2.1") }, anew}, // of the IPv4 neighbour alone
 		"Context":         {func(c *Config) { c.Context = "green" }, untouched},
 		"Originate":       {func(c *Config) { c.Originate = nil }, untouched},
-		"OriginateVPN":    {func(c *Config) { c.OriginateVPN = nil }, untouched},
 		"Contexts":        {func(c *Config) { c.Contexts[1].Import = append(c.Contexts[1].Import, c.Contexts[0].Export...) }, replay},
 		"Communities":     {func(c *Config) { c.Communities = []Community{community("1:2")} }, untouched},
 		"PreferLocalPref": {func(c *Config) { c.PreferLocalPref = 300 }, untouched},

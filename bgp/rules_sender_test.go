@@ -77,13 +77,19 @@ func everythingSent(t *testing.T) []sent {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := vpnOriginator{current: map[engine.VPNPrefix]engine.Announcement{}}
-	v.configure(c)
-	vpn, _ := v.plan(vpnOn)
+	d = newDesk(t)
+	d.o = newOriginator(c)
+	d.o.setEnabled(true)
+	vpn := d.plan().announce
 	if len(vpn) != 2 {
 		t.Fatalf("%d announcements inside VPNs", len(vpn))
 	}
 	add("VPN", vpn...)
+	for _, m := range []Mode{ModeInline, ModePath, ModePrefer} {
+		d := vpnDesk(t, inBlue(m, pfx))
+		d.hearVPN(routerPeer, "65000:1", pfx, nil, routerOrigin, blueTarget)
+		add(m.String()+" in a VPN", d.one())
+	}
 	return out
 }
 
@@ -114,8 +120,8 @@ func TestSenderAlwaysSetsAnExplicitNextHop(t *testing.T) {
 			d := newDesk(t, modeConfig(m, routerPeer))
 			d.o.setEnabled(true)
 			d.hear(routerPeer, func(p *engine.Path) { p.NextHop = addr(nh) }, routerOrigin)
-			if c := d.plan(); len(c.announce) != 0 || d.o.status[pfx] == active {
-				t.Errorf("%s by %s: %+v, %q", m, nh, c, d.o.status[pfx])
+			if c := d.plan(); len(c.announce) != 0 || d.o.status[here] == active {
+				t.Errorf("%s by %s: %+v, %q", m, nh, c, d.o.status[here])
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package bgp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -54,7 +55,7 @@ type Speaker struct {
 	running bool
 	rib     *rib
 	orig    *originator
-	vpn     vpnOriginator
+	refused string // the last error about announcements that was logged
 }
 
 // NewSpeaker makes a speaker on GoBGP. There can be one in a process, and it runs once. The clock
@@ -86,10 +87,8 @@ func NewSpeakerOn(eng engine.Engine, cfg Config, sink RouteSink, clock func() ti
 	s := &Speaker{
 		eng: eng, sink: sink, clock: clock, log: log, cfg: full, ready: make(chan struct{}),
 		rib: newRIB(learnPolicy(full)), orig: newOriginator(full),
-		vpn: vpnOriginator{current: map[engine.VPNPrefix]engine.Announcement{}},
 	}
 	s.rib.importing(full.Contexts)
-	s.vpn.configure(full)
 	return s, nil
 }
 
@@ -103,6 +102,7 @@ func (s *Speaker) Run(ctx context.Context) error {
 	if err := s.start(ctx); err != nil {
 		return errors.Join(err, s.stop())
 	}
+	s.follow(ctx)
 	close(s.ready)
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -111,9 +111,11 @@ func (s *Speaker) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return s.stop()
 		case <-s.eng.Events():
-			s.handle(ctx, s.eng.Take())
+			s.handle()
+			s.follow(ctx)
 		case <-tick.C:
-			s.tick(ctx)
+			s.tick()
+			s.follow(ctx)
 		}
 	}
 }
@@ -132,7 +134,7 @@ func (s *Speaker) start(ctx context.Context) error {
 	}
 	s.running = true
 	s.noteSessions()
-	return s.originate(ctx)
+	return nil
 }
 
 // stop uses a context of its own: the one of Run has ended.
@@ -148,16 +150,16 @@ func (s *Speaker) stop() error {
 	return err
 }
 
-// handle takes in what the engine reports, tells the sink, and lets announcements follow.
-func (s *Speaker) handle(ctx context.Context, events []engine.Event) {
+// handle takes in what the engine reports, tells the sink, and notes what announcements have to follow. The
+// events are taken under the lock: those of a session must not get past its removal by a request.
+func (s *Speaker) handle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	events := s.eng.Take()
 	s.deliver(s.rib.apply(s.clock(), events))
 	s.noteSessions()
 	s.logStates(events)
-	if s.orig.notice(events) {
-		s.follow(ctx)
-	}
+	s.orig.notice(events)
 }
 
 // logStates tells what an operator wants to see of sessions: that one is up, or down again.
@@ -180,28 +182,18 @@ func (s *Speaker) logStates(events []engine.Event) {
 	}
 }
 
-// tick ends what is bound by time: stale routes and leases. It tries announcements that failed again.
-func (s *Speaker) tick(ctx context.Context) {
+// tick ends what is bound by time: stale routes and leases. What failed is due again.
+func (s *Speaker) tick() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := s.rib.expire(s.clock())
-	if len(out.updates) > 0 {
+	if out := s.rib.expire(s.clock()); len(out.updates) > 0 {
+		s.deliver(out)
 		s.orig.touchFollowers()
 	}
-	s.deliver(out)
 	for _, p := range s.orig.expire(s.clock()) {
 		s.log.WithField("prefix", p.String()).Warn("bgp: the lease of an advertisement has ended; it is withdrawn")
 	}
-	if len(s.orig.dirty) > 0 || s.vpn.err != nil {
-		s.follow(ctx)
-	}
-}
-
-// follow originates, and leaves what fails to the next tick.
-func (s *Speaker) follow(ctx context.Context) {
-	if err := s.originate(ctx); err != nil && ctx.Err() == nil {
-		s.log.WithError(err).Error("bgp: announcements not up to date; trying again")
-	}
+	s.orig.retry()
 }
 
 func (s *Speaker) deliver(out learned) {
@@ -214,22 +206,78 @@ func (s *Speaker) deliver(out learned) {
 	}
 }
 
-// originate brings the engine's announcements in line with what should be announced. It needs s.mu.
-func (s *Speaker) originate(ctx context.Context) error {
-	c, err := s.orig.plan(s.rib, func(peer netip.Addr, prefix netip.Prefix) ([]engine.RawPath, error) {
-		return s.eng.Paths(ctx, peer, prefix)
-	})
-	vpnErr := s.originateVPN(ctx)
-	if err := errors.Join(s.eng.Announce(ctx, c.announce), s.eng.Withdraw(ctx, c.withdraw)); err != nil {
-		return errors.Join(err, vpnErr)
+// follow originates. What fails is due again at the next tick; an error that stays is logged once.
+func (s *Speaker) follow(ctx context.Context) {
+	err := s.originate(ctx)
+	if err == nil || ctx.Err() != nil {
+		return
 	}
-	s.orig.done(c)
-	return errors.Join(err, vpnErr)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if text := err.Error(); text != s.refused {
+		s.refused = text
+		s.log.WithError(err).Error("bgp: announcements not up to date; trying again every second")
+	}
 }
 
-// originateVPN does so inside VPNs. It needs s.mu.
-func (s *Speaker) originateVPN(ctx context.Context) error {
-	announce, withdraw := s.vpn.plan(s.orig.vpnOff)
-	err := errors.Join(s.eng.Announce(ctx, announce), s.eng.WithdrawVPN(ctx, withdraw))
-	return s.vpn.done(announce, withdraw, err)
+// batch is how many prefixes are decided about and told to the engine while s.mu is held: many take as long
+// as the engine needs for them, and others are waiting meanwhile.
+const batch = 64
+
+// originate brings the engine's announcements in line with what should be announced. Before Run there is
+// nothing to do: the start originates. It must not be called with s.mu held.
+func (s *Speaker) originate(ctx context.Context) error {
+	var all failures
+	for ctx.Err() == nil && s.originateSome(ctx, &all) {
+	}
+	return all.err()
+}
+
+// originateSome reports whether there is more to do.
+func (s *Speaker) originateSome(ctx context.Context, all *failures) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.running {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	steps := s.orig.next(batch, s.rib, func(peer netip.Addr, prefix engine.VPNPrefix) ([]engine.RawPath, error) {
+		return s.eng.Paths(ctx, peer, prefix)
+	})
+	for _, st := range steps {
+		err := st.err
+		switch {
+		case st.announce != nil:
+			err = s.eng.Announce(ctx, []engine.Announcement{*st.announce})
+		case st.withdraw != nil:
+			err = s.eng.Withdraw(ctx, []engine.VPNPrefix{*st.withdraw})
+		}
+		s.orig.done(st, err)
+		all.add(err)
+	}
+	return len(s.orig.dirty) > 0
+}
+
+// failures are errors of which there may be as many as there are prefixes.
+type failures struct {
+	first error
+	more  int
+}
+
+func (f *failures) add(err error) {
+	switch {
+	case err == nil:
+	case f.first == nil:
+		f.first = err
+	default:
+		f.more++
+	}
+}
+
+func (f *failures) err() error {
+	if f.more > 0 {
+		return fmt.Errorf("%w (and %d more)", f.first, f.more)
+	}
+	return f.first
 }

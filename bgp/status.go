@@ -1,12 +1,10 @@
 package bgp
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"pncd/bgp/engine"
@@ -107,8 +105,9 @@ type AdvertisementStatus struct {
 	Configured bool
 	// Expires is when the lease of a request ends; zero without a lease.
 	Expires time.Time
-	// Context and RD are the VPN that it is announced in; empty outside.
-	Context, RD string
+	// RD is the route distinguisher with which it is announced, or would be where that is known; empty
+	// outside of VPNs.
+	RD string
 }
 
 // Advertisements gives what is announced, sorted by context and prefix.
@@ -127,15 +126,18 @@ func (s *Speaker) Advertisements() []AdvertisementStatus {
 			OriginateConfig: it.OriginateConfig, NextHop: it.NextHop, Announced: announced,
 			Active: announced && why == active, InactiveReason: string(why), Configured: !it.requested, Expires: it.expires,
 		}
-		if announced {
+		switch {
+		case announced:
 			st.NextHop = a.NextHop
+			if a.VPN != nil {
+				st.RD = a.VPN.RD.String()
+			}
+		case p.Context != "" && it.Mode == ModeOriginate:
+			st.RD = s.orig.contexts[p.Context].RD.String()
 		}
 		out = append(out, st)
 	}
-	out = append(out, s.vpn.status(s.running, s.orig.vpnOff)...)
-	slices.SortFunc(out, func(a, b AdvertisementStatus) int {
-		return cmp.Or(strings.Compare(a.Context, b.Context), a.Prefix.Compare(b.Prefix))
-	})
+	slices.SortFunc(out, func(a, b AdvertisementStatus) int { return a.key().compare(b.key()) })
 	return out
 }
 

@@ -101,17 +101,17 @@ func (c *Config) check() error {
 		}
 		seen[n.Address] = true
 	}
-	prefixes := map[netip.Prefix]bool{}
+	errs = append(errs, c.checkContexts()...)
+	places := map[PrefixKey]bool{}
 	for _, o := range c.Originate {
 		if err := c.checkOriginate(o); err != nil {
 			errs = append(errs, err)
 		}
-		if prefixes[o.Prefix] {
-			bad("originate "+o.Prefix.String(), "is configured twice")
+		if places[o.key()] {
+			bad("originate "+o.key().String(), "is configured twice")
 		}
-		prefixes[o.Prefix] = true
+		places[o.key()] = true
 	}
-	errs = append(errs, c.checkVPN()...)
 	return errors.Join(errs...)
 }
 
@@ -172,9 +172,9 @@ func (n *NeighborConfig) check(c *Config) (errs []error) {
 }
 
 func (c *Config) checkOriginate(o OriginateConfig) error {
-	at := "originate " + o.Prefix.String()
-	switch {
-	case !o.Prefix.IsValid(), o.Prefix != o.Prefix.Masked():
+	at := "originate " + o.key().String()
+	switch nh := o.NextHop.Unmap(); {
+	case !o.Prefix.IsValid(), o.Prefix != o.Prefix.Masked(), o.Prefix.Addr().Is4In6():
 		return wrong(at, "must be a prefix without host bits")
 	case o.Prefix.Bits() == 0:
 		return wrong(at, "a default route must not be announced with PNC")
@@ -184,16 +184,20 @@ func (c *Config) checkOriginate(o OriginateConfig) error {
 		return wrong(at, "mode %d is unknown", o.Mode)
 	case pnc.CheckProxy(o.Proxy) != nil:
 		return wrong(at, "%v", pnc.CheckProxy(o.Proxy))
-	case o.Mode == ModeOriginate && (!o.NextHop.IsValid() || o.NextHop.IsUnspecified() || o.NextHop.IsMulticast() || o.NextHop.IsLinkLocalUnicast()):
-		return wrong(at, "mode originate needs a next hop, a unicast address that is not link-local: normally the router's loopback")
-	case o.Mode == ModeOriginate && o.Prefix.Addr().Is6() && o.NextHop.Unmap().Is4():
+	case o.Mode == ModeOriginate && !nh.IsValid():
+		return wrong(at, "next hop: mode originate needs one: where traffic to the prefix goes, normally the router's loopback")
+	case o.Mode == ModeOriginate && (nh.IsUnspecified() || nh.IsMulticast() || nh.IsLinkLocalUnicast() || nh.IsLoopback() || nh.Zone() != ""):
+		return wrong(at, "next hop %s must be a unicast address that means something beyond its link and host", o.NextHop)
+	case o.Mode == ModeOriginate && o.Context == "" && o.Prefix.Addr().Is6() && nh.Is4():
 		return wrong(at, "next hop %s is IPv4 and the prefix is IPv6", o.NextHop)
-	case o.Mode != ModeOriginate && o.NextHop.IsValid():
+	case o.Mode != ModeOriginate && nh.IsValid():
 		return wrong(at, "mode %s takes the router's next hop, so it must not have one", o.Mode)
 	case o.Mode == ModeOriginate && o.From.IsValid():
 		return wrong(at, "mode originate follows no router, so it must not name one")
 	case o.From.IsValid() && c.neighbor(o.From) == nil:
 		return wrong(at, "%s is no configured neighbour", o.From)
+	case o.Context != "":
+		return c.checkInContext(o)
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func TestAWrongConfigurationNamesTheFieldAndTheRule(t *testing.T) {
 		"host bits":                   func(c *Config) { c.Originate[0].Prefix = prefix("203.0.113.1/24") },
 		"mode 9":                      func(c *Config) { c.Originate[0].Mode = 9 },
 		"proxy address":               func(c *Config) { c.Originate[0].Proxy = netip.Addr{} },
-		"needs a next hop":            func(c *Config) { c.Originate[0].NextHop = netip.Addr{} },
+		"originate needs one":         func(c *Config) { c.Originate[0].NextHop = netip.Addr{} },
 		"IPv4 and the prefix is IPv6": func(c *Config) { c.Originate[0].Prefix = prefix("2001:db8:7::/48") },
 		"must not have one":           func(c *Config) { c.Originate[0].Mode = ModeInline },
 		"must not name one":           func(c *Config) { c.Originate[0].From = addr("192.0.2.2") },

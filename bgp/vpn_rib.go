@@ -58,9 +58,10 @@ func (r *rib) vpnPath(p *ribPeer, f engine.Family, from *engine.Path) {
 		}
 	}
 	matched := false
-	permitted := from.Withdrawn || p.permits(from.Prefix)
+	gone := from.Withdrawn || r.policy.looped(from, &p.peerInfo)
+	permitted := gone || p.permits(from.Prefix)
 	for name, v := range r.contexts {
-		if from.Withdrawn || !permitted || !v.wants(from.Targets) {
+		if gone || !permitted || !v.wants(from.Targets) {
 			r.remove(name, &v.vrf, from, identity)
 			continue
 		}
@@ -74,13 +75,13 @@ func (r *rib) vpnPath(p *ribPeer, f engine.Family, from *engine.Path) {
 		ownA.vpn = &vpnPath{rd: from.RD, name: from.RD.String(), targets: from.Targets, context: &v.in}
 		ownA.untagged = a.untagged || !v.in.tagged(from.Communities)
 		r.judge(name, from.Prefix, &own, &ownA)
-		if !p.accept || r.policy.looped(from, &p.peerInfo) {
+		if !p.accept {
 			r.remove(name, &v.vrf, from, identity)
 			continue
 		}
 		v.put(from.Prefix, &own)
 	}
-	if !from.Withdrawn && permitted && !matched {
+	if !gone && permitted && !matched {
 		r.unmatched++
 	}
 }

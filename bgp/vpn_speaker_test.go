@@ -32,8 +32,8 @@ func vpn(t *testing.T, name, rd string, imports, exports []string) bgp.ContextCo
 	return bgp.ContextConfig{Name: name, RD: d, Import: targets(t, imports...), Export: targets(t, exports...), Label: ptr(uint32(bgp.LabelImplicitNull))}
 }
 
-func inVPN(context, p, proxy, nextHop string) bgp.VPNOriginateConfig {
-	return bgp.VPNOriginateConfig{Context: context, Prefix: prefix(p), Proxy: addr(proxy), NextHop: addr(nextHop)}
+func inVPN(context, p, proxy, nextHop string) bgp.OriginateConfig {
+	return bgp.OriginateConfig{Context: context, Prefix: prefix(p), Proxy: addr(proxy), NextHop: addr(nextHop)}
 }
 
 // inContext finds the proxies of a prefix in a context.
@@ -61,7 +61,7 @@ func TestVPNRoutesArriveInTheContextsThatImportThem(t *testing.T) {
 		vpn(t, "blue", "65000:1", nil, []string{"65000:100"}),
 		vpn(t, "red", "192.0.2.1:2", nil, []string{"65000:200", "4200000000:7"}),
 	}
-	cfgA.OriginateVPN = []bgp.VPNOriginateConfig{
+	cfgA.Originate = []bgp.OriginateConfig{
 		inVPN("blue", "192.0.2.0/24", "198.51.100.7", "198.51.100.1"),
 		inVPN("red", "192.0.2.0/24", "198.51.100.8", "198.51.100.1"),
 		inVPN("blue", "2001:db8:7::/48", "2001:db8::7", "2001:db8::1"),
@@ -122,7 +122,7 @@ func TestVPNRoutesArriveInTheContextsThatImportThem(t *testing.T) {
 	}
 
 	// One VPN leaves and the other stays.
-	cfgA.OriginateVPN = cfgA.OriginateVPN[1:2]
+	cfgA.Originate = cfgA.Originate[1:2]
 	a.Must(request{Configure: &cfgA})
 	b.Await("blue gone", func(a answer) bool { return len(a.Routes) == 1 && one("azure", "192.0.2.0/24", "198.51.100.8")(a) })
 	a.Must(request{Enable: ptr(false)})

@@ -3,11 +3,10 @@ package bgp
 import (
 	"encoding/hex"
 	"errors"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
-
-	"pncd/bgp/engine"
 )
 
 // soundVPN announces one prefix of each family in a VPN.
@@ -17,9 +16,9 @@ func soundVPN(t testing.TB) Config {
 		{Name: "blue", RD: distinguisher(t, "192.0.2.1:1"), Export: []RouteTarget{target(t, "65000:9100")}, Label: &label},
 		importing(t, "red", "65000:200"),
 	}
-	c.OriginateVPN = []VPNOriginateConfig{
-		{"blue", prefix("203.0.113.0/24"), addr("192.0.2.7"), addr("198.51.100.1")},
-		{"blue", prefix("2001:db8:7::/48"), addr("192.0.2.7"), addr("2001:db8::1")},
+	c.Originate = []OriginateConfig{
+		{Context: "blue", Prefix: prefix("203.0.113.0/24"), Proxy: addr("192.0.2.7"), NextHop: addr("198.51.100.1")},
+		{Context: "blue", Prefix: prefix("2001:db8:7::/48"), Proxy: addr("192.0.2.7"), NextHop: addr("2001:db8::1")},
 	}
 	return c
 }
@@ -30,19 +29,21 @@ func TestAWrongVPNNamesTheFieldAndTheRule(t *testing.T) {
 	}
 	low := uint32(15)
 	for want, edit := range map[string]func(*Config){
-		"needs a name":               func(c *Config) { c.Contexts[0].Name = "" },
-		"context red: is configured": func(c *Config) { c.Contexts[0].Name = "red" },
-		"label 15 must be":           func(c *Config) { c.Contexts[0].Label = &low },
-		"no such context":            func(c *Config) { c.OriginateVPN[0].Context = "green" },
-		"needs a route dist":         func(c *Config) { c.Contexts[0].RD = RD{} },
-		"exports to no":              func(c *Config) { c.Contexts[0].Export = nil },
-		"needs a label":              func(c *Config) { c.Contexts[0].Label = nil },
-		"host bits":                  func(c *Config) { c.OriginateVPN[0].Prefix = prefix("203.0.113.1/24") },
-		"proxy":                      func(c *Config) { c.OriginateVPN[0].Proxy = addr("0.0.0.0") },
-		"needs a next hop":           func(c *Config) { c.OriginateVPN[0].NextHop = addr("fe80::1") },
-		"the prefix is IPv4":         func(c *Config) { c.OriginateVPN[0].NextHop = addr("2001:db8::1") },
-		"twice in context blue":      func(c *Config) { c.OriginateVPN[1] = c.OriginateVPN[0] },
-		"vpnv6-unicast, once each":   func(c *Config) { c.Neighbors[0].Families = []Family{IPv4VPN, IPv4VPN} },
+		"needs a name":                         func(c *Config) { c.Contexts[0].Name = "" },
+		"context red: is configured":           func(c *Config) { c.Contexts[0].Name = "red" },
+		"label 15 must be":                     func(c *Config) { c.Contexts[0].Label = &low },
+		"no such context":                      func(c *Config) { c.Originate[0].Context = "green" },
+		"needs a route dist":                   func(c *Config) { c.Contexts[0].RD = RD{} },
+		"exports to no":                        func(c *Config) { c.Contexts[0].Export = nil },
+		"needs a label":                        func(c *Config) { c.Contexts[0].Label = nil },
+		"host bits":                            func(c *Config) { c.Originate[0].Prefix = prefix("203.0.113.1/24") },
+		"proxy":                                func(c *Config) { c.Originate[0].Proxy = addr("0.0.0.0") },
+		"beyond its link":                      func(c *Config) { c.Originate[0].NextHop = addr("fe80::1") },
+		"originate needs one":                  func(c *Config) { c.Originate[0].NextHop = netip.Addr{} },
+		"imports no route target":              func(c *Config) { c.Originate[0].Mode, c.Originate[0].NextHop = ModePath, netip.Addr{} },
+		"the prefix is IPv4":                   func(c *Config) { c.Originate[0].NextHop = addr("2001:db8::1") },
+		"in context blue: is configured twice": func(c *Config) { c.Originate[1] = c.Originate[0] },
+		"vpnv6-unicast, once each":             func(c *Config) { c.Neighbors[0].Families = []Family{IPv4VPN, IPv4VPN} },
 	} {
 		c := soundVPN(t)
 		edit(&c)
@@ -57,17 +58,17 @@ func TestVPNAnnouncementsHaveNHCWithoutRDAndWithoutPartial(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := vpnOriginator{current: map[engine.VPNPrefix]engine.Announcement{}}
-	o.configure(c)
-	announce, withdraw := o.plan(vpnOffAll)
-	if len(announce) != 0 || len(withdraw) != 0 {
-		t.Errorf("off: %+v, %v", announce, withdraw)
+	d := newDesk(t)
+	d.o = newOriginator(c)
+	if got := d.plan(); len(got.announce)+len(got.withdraw) != 0 {
+		t.Errorf("off: %+v", got)
 	}
-	announce, _ = o.plan(vpnOn)
-	if len(announce) != 2 {
-		t.Fatalf("%+v", announce)
+	d.o.setEnabled(true)
+	got := d.plan()
+	if len(got.announce) != 2 {
+		t.Fatalf("%+v", got)
 	}
-	for _, a := range announce {
+	for _, a := range got.announce {
 		want := []string{"40010100", "d01000080002fde80000238c", "c02710" + "00018004c6336401" + "ff780004c0000207"}
 		if a.Prefix.Addr().Is6() {
 			want[2] = "c0271c" + "0002801020010db8000000000000000000000001" + "ff780004c0000207"
@@ -80,31 +81,24 @@ func TestVPNAnnouncementsHaveNHCWithoutRDAndWithoutPartial(t *testing.T) {
 			t.Errorf("%s: %v, want %v; %+v", a.Prefix, got, want, a.VPN)
 		}
 	}
-	if err := o.done(announce, nil, errors.New("busy")); err == nil || len(o.current) != 0 || o.err == nil {
-		t.Error("what the engine refused counts as announced")
-	}
-	if st := o.status(true, vpnOn); st[0].Active || st[0].InactiveReason != "busy" {
-		t.Errorf("%+v", st)
-	}
-	o.done(announce, nil, nil)
-	if a, w := o.plan(vpnOn); len(a) != 0 || len(w) != 0 || o.err != nil {
-		t.Errorf("nothing changed, but %v, %v", a, w)
-	}
 
 	// Another label is another announcement, another RD another route, another target a change.
 	label := uint32(1002)
+	c.Contexts = slices.Clone(c.Contexts)
 	c.Contexts[0].Label = &label
-	o.configure(c)
-	if a, w := o.plan(vpnOn); len(a) != 2 || len(w) != 0 {
-		t.Errorf("label: %v, %v", a, w)
+	d.o.configure(c)
+	if got := d.plan(); len(got.announce) != 2 || len(got.withdraw) != 0 {
+		t.Errorf("label: %+v", got)
 	}
+	c.Contexts = slices.Clone(c.Contexts)
 	c.Contexts[0].RD = distinguisher(t, "192.0.2.1:2")
-	o.configure(c)
-	if a, w := o.plan(vpnOn); len(a) != 2 || len(w) != 2 {
-		t.Errorf("RD: %v, %v", a, w)
+	d.o.configure(c)
+	if got := d.plan(); len(got.announce) != 2 || len(got.withdraw) != 2 || got.keys[0].RD.String() != "192.0.2.1:1" {
+		t.Errorf("RD: %+v", got)
 	}
-	if a, w := o.plan(vpnOffAll); len(a) != 0 || len(w) != 2 {
-		t.Errorf("off: %v, %v", a, w)
+	d.o.setEnabled(false)
+	if got := d.plan(); len(got.announce) != 0 || len(got.withdraw) != 2 || len(d.o.owner) != 0 {
+		t.Errorf("off: %+v", got)
 	}
 }
 
@@ -122,7 +116,7 @@ func TestAChangedContextIsReplayedAndNoSessionTouched(t *testing.T) {
 	if err := r.SetOriginating(true); err != nil {
 		t.Fatal(err)
 	}
-	next.OriginateVPN = next.OriginateVPN[1:]
+	next.Originate = next.Originate[1:]
 	before = len(r.f.log())
 	if err := r.Reconfigure(next); err != nil {
 		t.Fatal(err)

@@ -117,7 +117,7 @@ func (l *vpnLab) start() {
 		{"blue", vpnPrefix4, blueProxy, v4}, {"blue", vpnPrefix6, blueProxy, v6},
 		{"red", vpnPrefix4, redProxy, v4}, {"red", vpnPrefix6, redProxy, v4}, // VPNv6 over an IPv4 core
 	} {
-		l.proxyConfig.OriginateVPN = append(l.proxyConfig.OriginateVPN, bgp.VPNOriginateConfig{
+		l.proxyConfig.Originate = append(l.proxyConfig.Originate, bgp.OriginateConfig{
 			Context: x.context, Prefix: netip.MustParsePrefix(x.prefix), Proxy: x.proxy, NextHop: x.nextHop})
 	}
 	l.congestionConfig = session(nCongestion)
@@ -242,7 +242,7 @@ func vpnStepOn(t *testing.T, l *vpnLab) {
 
 func vpnStepOneWithdrawn(t *testing.T, l *vpnLab) {
 	cfg := l.proxyConfig
-	cfg.OriginateVPN = slices.Clone(cfg.OriginateVPN[:2])
+	cfg.Originate = slices.Clone(cfg.Originate[:2])
 	l.proxy.Must(speakertest.Request{Configure: &cfg})
 	l.expect("red without PNC", blueProxy, netip.Addr{})
 	l.proxy.Must(speakertest.Request{Configure: &l.proxyConfig})

@@ -76,7 +76,7 @@ func TestDisabledByDefaultAndSwitchedAtRunTime(t *testing.T) {
 				t.Errorf("%s: %d packet sockets and %d sockets on the notification port are open", n.Name, packet, port)
 			}
 		}
-		if _, err := b.Proxy.Capabilities.Advertise(ctx, &pncv1.AdvertiseRequest{Prefix: "10.3.0.0/24"}); status.Code(err) != codes.FailedPrecondition {
+		if _, err := b.Proxy.Capabilities.Advertise(ctx, &pncv1.AdvertiseRequest{Prefix: "10.3.0.0/24", NextHop: "10.255.0.1"}); status.Code(err) != codes.FailedPrecondition {
 			t.Errorf("Advertise answers %v, want FAILED_PRECONDITION", err)
 		}
 		// So many marked packets pass that a running mechanism would have notified.

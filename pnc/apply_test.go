@@ -105,7 +105,8 @@ func TestApplyRefusesAndCountsWhatIsInvalid(t *testing.T) {
 }
 
 func TestApplyDisregardsInvalidProxyAddresses(t *testing.T) {
-	for _, proxy := range []string{"0.0.0.0", "::", "224.0.0.5", "ff02::1", "255.255.255.255", "fe80::1", "fe80::1%eth0", "::ffff:239.1.1.1"} {
+	for _, proxy := range []string{"0.0.0.0", "::", "224.0.0.5", "ff02::1", "255.255.255.255", "fe80::1", "fe80::1%eth0", "::ffff:239.1.1.1",
+		"127.0.0.1", "127.255.0.9", "::1", "::ffff:127.0.0.1", "169.254.0.1", "::ffff:169.254.7.7"} {
 		tb := tableWith(Config{}, route(SourceBGP, "10.1.0.0/16", proxy))
 		got := tb.Resolve("", addr("10.1.0.1"), 0)
 		if got.Reason != ReasonNoProxy || got.Route.Disregarded() != DisregardInvalidProxyAddress {
@@ -126,7 +127,7 @@ func TestApplyDisregardsInvalidProxyAddresses(t *testing.T) {
 			t.Errorf("%s: proxies %v", proxy, tb.Proxies())
 		}
 	}
-	for _, proxy := range []string{"198.51.100.1", "2001:db8::1", "127.0.0.1"} {
+	for _, proxy := range []string{"198.51.100.1", "2001:db8::1", "128.0.0.1", "169.253.0.1", "::2"} {
 		if err := CheckProxy(addr(proxy)); err != nil {
 			t.Error(err)
 		}

@@ -142,7 +142,7 @@ type Advertiser struct {
 func (a *Advertiser) Advertise(_ context.Context, ad api.Advertise) (*pncv1.Advertisement, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	m := &pncv1.Advertisement{Prefix: ad.Prefix.String(), Mode: ad.Mode, Proxy: "192.0.2.1", Active: true}
+	m := &pncv1.Advertisement{Context: ad.Context, Prefix: ad.Prefix.String(), Mode: ad.Mode, Proxy: "192.0.2.1", Active: true}
 	if ad.Proxy.IsValid() {
 		m.Proxy = ad.Proxy.String()
 	}
@@ -157,12 +157,12 @@ func (a *Advertiser) Advertise(_ context.Context, ad api.Advertise) (*pncv1.Adve
 }
 
 // Withdraw implements api.Advertiser.
-func (a *Advertiser) Withdraw(_ context.Context, p netip.Prefix) error {
+func (a *Advertiser) Withdraw(_ context.Context, vpn string, p netip.Prefix) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for i, m := range a.list {
 		switch {
-		case m.GetPrefix() != p.String():
+		case m.GetPrefix() != p.String(), m.GetContext() != vpn:
 		case m.GetConfigured():
 			return api.Precondition(api.ReasonConfigured, "%s is originated by configuration", p)
 		default:

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -57,17 +58,8 @@ func (e *GoBGP) announce(ctx context.Context, a Announcement) error {
 	return nil
 }
 
-// Withdraw takes announcements back.
-func (e *GoBGP) Withdraw(ctx context.Context, prefixes []netip.Prefix) error {
-	keys := make([]VPNPrefix, 0, len(prefixes))
-	for _, p := range prefixes {
-		keys = append(keys, VPNPrefix{Prefix: p})
-	}
-	return e.WithdrawVPN(ctx, keys)
-}
-
-// WithdrawVPN takes announcements back. Those without VPN have no RD.
-func (e *GoBGP) WithdrawVPN(ctx context.Context, prefixes []VPNPrefix) error {
+// Withdraw takes announcements back. Those without VPN have no RD.
+func (e *GoBGP) Withdraw(ctx context.Context, prefixes []VPNPrefix) error {
 	e.mu.Lock()
 	stopped := e.stopped
 	e.mu.Unlock()
@@ -169,16 +161,29 @@ func mpReach(f Family, nextHop netip.Addr, nlri []byte) []byte {
 }
 
 // Paths reads what a peer sent for a prefix from its adj-RIB-in.
-func (e *GoBGP) Paths(ctx context.Context, peer netip.Addr, prefix netip.Prefix) ([]RawPath, error) {
+func (e *GoBGP) Paths(ctx context.Context, peer netip.Addr, prefix VPNPrefix) ([]RawPath, error) {
+	look := &api.TableLookupPrefix{Prefix: prefix.Prefix.String(), Type: api.TableLookupPrefix_EXACT}
+	family := FamilyOf(prefix.Prefix.Addr())
+	if prefix.VPN {
+		// GoBGP never finds an exact VPN prefix: it compares a length with the label in it to one without.
+		family, look.Type = VPNFamilyOf(prefix.Prefix.Addr()), api.TableLookupPrefix_LONGER
+		var err error
+		if look.Rd, err = prefix.RD.gobgp(); err != nil {
+			return nil, err
+		}
+	}
 	var out []RawPath
 	var errs []error
 	err := e.srv.ListPath(ctx, &api.ListPathRequest{
-		TableType: api.TableType_ADJ_IN, Name: peer.String(), Family: FamilyOf(prefix.Addr()).api(),
-		Prefixes:         []*api.TableLookupPrefix{{Prefix: prefix.String(), Type: api.TableLookupPrefix_EXACT}},
+		TableType: api.TableType_ADJ_IN, Name: peer.String(), Family: family.api(),
+		Prefixes:         []*api.TableLookupPrefix{look},
 		EnableOnlyBinary: true,
 	}, func(d *api.Destination) {
 		for _, p := range d.GetPaths() {
-			raw, err := toRaw(p)
+			raw, of, err := toRaw(family, p)
+			if of != prefix.Prefix {
+				continue // a longer one
+			}
 			if err != nil {
 				errs = append(errs, err)
 				continue
@@ -186,35 +191,47 @@ func (e *GoBGP) Paths(ctx context.Context, peer netip.Addr, prefix netip.Prefix)
 			out = append(out, raw)
 		}
 	})
-	slices.SortFunc(out, func(a, b RawPath) int { return int(int64(a.PathID) - int64(b.PathID)) })
+	slices.SortFunc(out, func(a, b RawPath) int { return cmp.Compare(a.PathID, b.PathID) })
 	return out, errors.Join(append(errs, err)...)
 }
 
-func toRaw(p *api.Path) (RawPath, error) {
-	raw := RawPath{PathID: p.GetIdentifier(), Stale: p.GetStale()}
+func toRaw(f Family, p *api.Path) (raw RawPath, prefix netip.Prefix, err error) {
+	raw = RawPath{PathID: p.GetIdentifier(), Stale: p.GetStale()}
+	if raw.Label, prefix, err = readBinaryNLRI(f, p.GetNlriBinary()); err != nil {
+		return raw, prefix, err
+	}
 	for _, b := range p.GetPattrsBinary() {
 		a := RawAttribute(b)
 		v, err := a.Value()
 		if err != nil {
-			return raw, err
+			return raw, prefix, err
 		}
 		switch a.Type() {
 		case attrNextHop:
 			raw.NextHop, _ = netip.AddrFromSlice(v)
 		case attrMPReach:
 			if len(v) < 4 || len(v) < 4+int(v[3]) {
-				return raw, fmt.Errorf("MP_REACH_NLRI of %d octets is cut short", len(v))
+				return raw, prefix, fmt.Errorf("MP_REACH_NLRI of %d octets is cut short", len(v))
 			}
-			nh := v[4 : 4+int(v[3])]
-			raw.NextHop, _ = netip.AddrFromSlice(nh[:min(len(nh), 16)])
+			raw.NextHop = nextHopOf(f, v[4:4+int(v[3])])
 		default:
 			raw.Attributes = append(raw.Attributes, a)
 		}
 	}
 	if !raw.NextHop.IsValid() {
-		return raw, errors.New("path without next hop")
+		return raw, prefix, errors.New("path without next hop")
 	}
-	return raw, nil
+	return raw, prefix, nil
+}
+
+// nextHopOf reads the next hop of MP_REACH_NLRI: of two, the global one, which is first (RFC 2545
+// section 3); in a VPN family behind an RD (RFC 4364 section 4.3.2, RFC 4659 section 3.2.1).
+func nextHopOf(f Family, b []byte) netip.Addr {
+	if f.VPN() {
+		b = b[min(rdLen, len(b)):]
+	}
+	a, _ := netip.AddrFromSlice(b[:min(len(b), 16)])
+	return a
 }
 
 // Value gives what follows the length. An error says that the attribute's length is not its own.

@@ -33,14 +33,13 @@ type Engine interface {
 	// Announce replaces or adds announcements, each identified by its prefix.
 	Announce(ctx context.Context, a []Announcement) error
 	// Withdraw takes announcements back; those that don't exist are skipped.
-	Withdraw(ctx context.Context, prefixes []netip.Prefix) error
-	// WithdrawVPN takes announcements of VPN families back; those that don't exist are skipped.
-	WithdrawVPN(ctx context.Context, prefixes []VPNPrefix) error
+	Withdraw(ctx context.Context, prefixes []VPNPrefix) error
 	// Replay reports as events what the established peers sent in the families and didn't withdraw,
 	// for a receiver that wants to see paths again that it didn't keep.
 	Replay(ctx context.Context, families []Family) error
-	// Paths reads what a peer sent for a prefix, with raw attributes, sorted by path identifier.
-	Paths(ctx context.Context, peer netip.Addr, prefix netip.Prefix) ([]RawPath, error)
+	// Paths reads what a peer sent for a prefix, with raw attributes, sorted by path identifier. In a VPN
+	// family it takes time in proportion to what the peer sent in the family.
+	Paths(ctx context.Context, peer netip.Addr, prefix VPNPrefix) ([]RawPath, error)
 	// Status reads the state of all peers.
 	Status(ctx context.Context) ([]PeerStatus, error)
 	// Events gets a value when Take has something to give.
@@ -131,6 +130,7 @@ func (a RawAttribute) Type() uint8 {
 type RawPath struct {
 	PathID     uint32
 	NextHop    netip.Addr
+	Label      uint32 // VPN families: the MPLS label, 20 bits
 	Attributes []RawAttribute
 	Stale      bool
 }

@@ -47,6 +47,55 @@ func toPrefix(addr string, bits uint32) (netip.Prefix, error) {
 	return p, nil
 }
 
+// gobgp writes the RD as GoBGP reads it.
+func (r RD) gobgp() (string, error) {
+	switch {
+	case r[0] == 0 && r[1] == vpnFourOctetAS:
+		return fmt.Sprintf("%d.%d:%d", binary.BigEndian.Uint16(r[2:]), binary.BigEndian.Uint16(r[4:]), binary.BigEndian.Uint16(r[6:])), nil
+	case r[0] == 0 && r[1] <= vpnIPv4:
+		return r.String(), nil
+	}
+	return "", fmt.Errorf("route distinguisher %s is of no known type", r)
+}
+
+// readBinaryNLRI reads a prefix as it is on the wire, without path identifier, and in a VPN family its
+// label (RFC 8277 section 2.2). More than one label, for which nobody asked, is an error; the prefix is read all
+// the same.
+func readBinaryNLRI(f Family, b []byte) (label uint32, prefix netip.Prefix, err error) {
+	a := netip.IPv4Unspecified()
+	if f == IPv6Unicast || f == IPv6VPN {
+		a = netip.IPv6Unspecified()
+	}
+	if len(b) == 0 {
+		return 0, prefix, errors.New("NLRI without length")
+	}
+	bits, rest := int(b[0]), b[1:]
+	if f.VPN() {
+		n := 0
+		for bottom := false; !bottom; n++ {
+			if bits < 24+8*rdLen || len(rest) < 3+rdLen {
+				return 0, prefix, fmt.Errorf("NLRI of %d bits is too short for its labels and a route distinguisher", b[0])
+			}
+			if n == 0 {
+				label = uint32(rest[0])<<12 | uint32(rest[1])<<4 | uint32(rest[2])>>4
+			}
+			bottom = rest[2]&1 != 0
+			bits, rest = bits-24, rest[3:]
+		}
+		if n > 1 {
+			err = fmt.Errorf("a stack of %d labels", n)
+		}
+		bits, rest = bits-8*rdLen, rest[rdLen:]
+	}
+	if bits > a.BitLen() || len(rest) != (bits+7)/8 {
+		return 0, netip.Prefix{}, fmt.Errorf("NLRI: prefix of %d bits in %d octets", bits, len(rest))
+	}
+	full := a.AsSlice()
+	copy(full, rest)
+	a, _ = netip.AddrFromSlice(full)
+	return label, netip.PrefixFrom(a, bits).Masked(), err
+}
+
 func readRD(from *anypb.Any) (rd RD, err error) {
 	m, err := from.UnmarshalNew()
 	if err != nil {

@@ -33,6 +33,7 @@ type Request struct {
 	Enable    *bool
 	Advertise *bgp.OriginateConfig
 	Withdraw  *netip.Prefix
+	Context   string // of Withdraw
 	Configure *bgp.Config
 	Stop      bool
 }
@@ -110,7 +111,7 @@ func do(sp *bgp.Speaker, sink *memory, r Request, stop func() error) Answer {
 	case r.Advertise != nil:
 		err = sp.Advertise(*r.Advertise, 0)
 	case r.Withdraw != nil:
-		err = sp.Withdraw(*r.Withdraw)
+		err = sp.Withdraw(r.Context, *r.Withdraw)
 	case r.Configure != nil:
 		err = sp.Reconfigure(*r.Configure)
 	case r.Stop:

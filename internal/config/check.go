@@ -124,7 +124,7 @@ func (c *checker) static(list []Static) {
 		at := index("static", i)
 		c.want(s.Prefix.IsValid(), at+".prefix", "required")
 		c.want(s.Proxy.IsValid(), at+".proxy", "required")
-		c.unicast(at+".proxy", s.Proxy)
+		c.beyondHost(at+".proxy", s.Proxy)
 		c.senders(at+".prefix", s.Prefix)
 		k := key{s.Context, s.Prefix.Prefix, s.Proxy.Addr}
 		first, twice := seen[k]
@@ -151,6 +151,13 @@ func (c *checker) senders(key string, p Prefix) {
 func (c *checker) unicast(key string, a Addr) {
 	c.want(!a.IsValid() || isUnicast(a.Addr), key, "%s is not a unicast address", a)
 	c.want(!a.Is6() || !a.IsLinkLocalUnicast(), key, "%s is link-local; give an address that means something beyond one link", a)
+}
+
+// beyondHost records a problem if an address is given that the rest of the network can't send to.
+func (c *checker) beyondHost(key string, a Addr) {
+	c.unicast(key, a)
+	c.want(!a.IsLoopback(), key, "%s is a loopback address: on every node it is that node itself", a)
+	c.want(!a.Is4() || !a.IsLinkLocalUnicast(), key, "%s is link-local; give an address that means something beyond one link", a)
 }
 
 // isUnicast says whether an address may be a node's: not unspecified, multicast or broadcast.

@@ -74,12 +74,13 @@ func (c *checker) announced(at string, s *Sender, b *BGP) {
 		return
 	}
 	c.want(b != nil, at+".mode", "%q needs the bgp section; mode none serves the prefix without announcing it", s.Mode)
-	c.unicast(at+".proxy", s.Proxy)
+	c.beyondHost(at+".proxy", s.Proxy)
 	switch s.Mode {
 	case "originate":
 		c.want(!s.From.IsValid(), at+".from", "only for inline, path and prefer")
+		c.want(s.NextHop.IsValid(), at+".next_hop", "required with mode originate: where traffic to the prefix goes, normally the router's loopback")
 		c.nextHop(at+".next_hop", s)
-		c.unicast(at+".next_hop", s.NextHop)
+		c.beyondHost(at+".next_hop", s.NextHop)
 	case "inline", "path", "prefer":
 		c.want(!s.NextHop.IsValid(), at+".next_hop", "only for originate: this mode keeps the router's")
 		c.want(s.From.IsValid(), at+".from", "required: the neighbour whose announcement is followed")
@@ -95,7 +96,6 @@ func (c *checker) nextHop(key string, s *Sender) {
 	if !s.Prefix.IsValid() {
 		return // of a source: held against each prefix when there is one
 	}
-	c.want(s.NextHop.IsValid(), key, "required: the proxy's address, its default, is not of the prefix's family")
 	four, nextFour := s.Prefix.Addr().Is4(), s.NextHop.Is4()
 	switch {
 	case !s.NextHop.IsValid(), four == nextFour:

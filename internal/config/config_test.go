@@ -64,7 +64,7 @@ func TestDefaultsAreThoseOfTheReference(t *testing.T) {
 	const minimal = `
 bgp: {as: 65000, router_id: 192.0.2.1, neighbors: [{address: 192.0.2.254, as: 65000}, {address: 192.0.2.253, as: 65001}]}
 congestion_node: {interfaces: [eth2], source_ipv4: 192.0.2.1}
-proxy: {ipv4: 192.0.2.1, taps: [eth0], accept_from: [192.0.2.0/24], senders: [{prefix: 198.51.100.0/24}]}
+proxy: {ipv4: 192.0.2.1, taps: [eth0], accept_from: [192.0.2.0/24], senders: [{prefix: 198.51.100.0/24, next_hop: 192.0.2.254}]}
 `
 	c, err := Parse([]byte(minimal))
 	if err != nil {
@@ -176,7 +176,12 @@ func TestBadInputNamesLineKeyAndRule(t *testing.T) {
 		{"path without from", bgp + proxy + "    mode: path\n", "proxy.senders[0].from: required"},
 		{"from is no neighbour", bgp + proxy + "    mode: path\n    from: 192.0.2.9\n", "line 14: proxy.senders[0].from: 192.0.2.9 is not one of bgp.neighbors"},
 		{"IPv4 next hop of an IPv6 prefix", bgp + strings.Replace(proxy, "198.51.100.0/24", "2001:db8:7::/48", 1) + "    next_hop: 192.0.2.1\n", "line 13: proxy.senders[0].next_hop: 192.0.2.1 is IPv4 and the prefix is IPv6"},
-		{"no next hop of the family", bgp + strings.Replace(proxy, "198.51.100.0/24", "2001:db8:7::/48", 1), "proxy.senders[0].next_hop: required"},
+		{"no next hop", bgp + proxy, "proxy.senders[0].next_hop: required with mode originate"},
+		{"no next hop of a source", bgp + "proxy: {ipv4: 192.0.2.1, taps: [eth0], accept_from: [192.0.2.0/24], sender_sources: [{interface: eth0}]}\n", "line 7: proxy.sender_sources[0].next_hop: required with mode originate"},
+		{"loopback next hop", bgp + proxy + "    next_hop: 127.0.0.1\n", "line 13: proxy.senders[0].next_hop: 127.0.0.1 is a loopback address"},
+		{"loopback proxy", bgp + proxy + "    next_hop: 192.0.2.254\n    proxy: \"::1\"\n", "line 14: proxy.senders[0].proxy: ::1 is a loopback address"},
+		{"loopback static proxy", "static: [{prefix: 198.51.100.0/24, proxy: 127.0.0.9}]\n", "line 1: static[0].proxy: 127.0.0.9 is a loopback address"},
+		{"IPv4 link-local static proxy", "static: [{prefix: 198.51.100.0/24, proxy: 169.254.0.9}]\n", "line 1: static[0].proxy: 169.254.0.9 is link-local"},
 		{"default route", bgp + "proxy:\n  ipv4: 192.0.2.1\n  taps: [eth0]\n  accept_from: [192.0.2.0/24]\n  senders: [{prefix: 0.0.0.0/0}]\n", "proxy.senders[0].prefix: a default route can't be announced"},
 		{"prefix rule without a prefix", bgp + "    import_prefixes: [{le: 24}]\n", "bgp.neighbors[0].import_prefixes[0].prefix: required"},
 		{"le below ge", bgp + "    export_prefixes: [{prefix: 10.0.0.0/8, ge: 24, le: 16}]\n", "bgp.neighbors[0].export_prefixes[0].le: 16 is not between 24 and 32"},

@@ -104,8 +104,12 @@ func (c *checker) vpnSender(at string, s *Sender, contexts map[string]*Context) 
 	}
 	x := contexts[s.Context]
 	c.want(x != nil, at+".context", "%q is none of contexts", s.Context)
-	c.want(s.Mode == "originate", at+".mode", "%q: a sender in a context is announced with originate", s.Mode)
-	if x == nil || s.Mode != "originate" {
+	c.want(s.Mode != "none", at+".mode", "none: a sender in a context is there to be announced")
+	if x == nil || s.Mode == "none" {
+		return
+	}
+	if s.Mode != "originate" {
+		c.want(len(x.Import) > 0, at+".context", "context %q needs import: %s follows a route of the VPN", x.Name, s.Mode)
 		return
 	}
 	c.want(x.RD != "", at+".context", "context %q needs rd to announce anything", x.Name)

@@ -22,8 +22,8 @@ proxy:
   taps: [eth0]
   accept_from: [192.0.2.0/24]
   senders:
-    - {prefix: 198.51.100.0/24}
-    - {prefix: 198.51.100.0/24, context: blue}
+    - {prefix: 198.51.100.0/24, next_hop: 192.0.2.254}
+    - {prefix: 198.51.100.0/24, context: blue, next_hop: 192.0.2.254}
     - {prefix: "2001:db8:7::/48", context: blue, next_hop: 192.0.2.1}
 `
 
@@ -36,7 +36,7 @@ func TestContextsHaveDefaultsAndKeepEqualPrefixesApart(t *testing.T) {
 	if blue.Label != (Label{3, true}) || red.Label.Given || red.RD != "" || red.Export != nil {
 		t.Errorf("%+v, %+v", blue, red)
 	}
-	if s := c.Proxy.Senders[1]; s.Mode != "originate" || s.NextHop.String() != "192.0.2.1" || s.Proxy.String() != "192.0.2.1" {
+	if s := c.Proxy.Senders[1]; s.Mode != "originate" || s.NextHop.String() != "192.0.2.254" || s.Proxy.String() != "192.0.2.1" {
 		t.Errorf("sender in a context: %+v", s)
 	}
 	if got := c.Proxy.ServedPrefixes(); len(got) != 1 || got[0].String() != "198.51.100.0/24" {
@@ -62,9 +62,11 @@ func TestAWrongContextNamesTheKeyAndTheRule(t *testing.T) {
 		{"proxy: 192.0.2.99, context: blue", "proxy: 192.0.2.99", "the same as static[0]"},
 		{"198.51.100.0/24, context: blue", "198.51.100.0/24, context: green", `proxy.senders[1].context: "green" is none of contexts`},
 		{"198.51.100.0/24, context: blue", "198.51.100.0/24", "is senders[0] already"},
-		{"198.51.100.0/24, context: blue", "198.51.100.0/24, context: blue, mode: none", "announced with originate"},
-		{"198.51.100.0/24, context: blue", "198.51.100.0/24, context: blue, mode: path, from: 192.0.2.254", "announced with originate"},
-		{"198.51.100.0/24, context: blue", `198.51.100.0/24, context: blue, next_hop: "2001:db8::1"`, "is IPv6 and the VPN's prefix is IPv4"},
+		{"198.51.100.0/24, context: blue", "198.51.100.0/24, context: blue, mode: none", "there to be announced"},
+		{"198.51.100.0/24, context: blue, next_hop: 192.0.2.254", "198.51.100.0/24, context: red, mode: path", "proxy.senders[1].from: required"},
+		{`import: ["65000:100"], rd: "192.0.2.1:1", export: ["65000:9100"], label: implicit-null}`, `}`, `context "blue" needs rd`},
+		{"context: blue, next_hop: 192.0.2.254", "context: blue", "proxy.senders[1].next_hop: required with mode originate"},
+		{"context: blue, next_hop: 192.0.2.254", `context: blue, next_hop: "2001:db8::1"`, "is IPv6 and the VPN's prefix is IPv4"},
 		{"vpnv6-unicast]", "vpnv5-unicast]", "vpnv5-unicast"},
 		{"name: red,", "name: red, vrf: red,", "vrf"},
 		{"name: red,", `name: red, accept_from: ["::/0"],`, "contexts[1].accept_from[0]: ::/0 is not an IPv4 prefix"},

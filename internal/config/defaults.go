@@ -80,10 +80,6 @@ func (p *Proxy) fillDefaults(given func(string) bool, mode string) {
 		if !s.Proxy.IsValid() {
 			s.Proxy = p.AddressFor(s.Prefix.Prefix)
 		}
-		fits := s.Prefix.IsValid() && s.Proxy.Is4() == s.Prefix.Addr().Is4()
-		if s.Mode == "originate" && !s.NextHop.IsValid() && fits {
-			s.NextHop = s.Proxy
-		}
 	}
 	for i := range p.SenderSources {
 		setDefault(given, index("proxy.sender_sources", i)+".mode", &p.SenderSources[i].Mode, mode)

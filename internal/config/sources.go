@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 )
@@ -21,8 +22,9 @@ const tableLocal = 255
 
 func (c *checker) senderSources(p *Proxy, b *BGP) {
 	type key struct {
-		iface string
-		table uint32
+		iface  string
+		table  uint32
+		within string // one interface may have a next hop for each family
 	}
 	seen := map[key]int{}
 	for i := range p.SenderSources {
@@ -32,7 +34,7 @@ func (c *checker) senderSources(p *Proxy, b *BGP) {
 		if s.Interface != "" {
 			c.interfaceName(at+".interface", s.Interface)
 		}
-		k := key{s.Interface, s.Table}
+		k := key{s.Interface, s.Table, fmt.Sprint(s.Within)}
 		first, twice := seen[k]
 		c.want(!twice, at, "the same as sender_sources[%d]", first)
 		seen[k] = i
@@ -43,7 +45,7 @@ func (c *checker) senderSources(p *Proxy, b *BGP) {
 
 // WithSources gives the proxy with the prefixes of its sources among its senders, and which source each
 // of those comes from; found says what a source has now. A sender that is named counts before a source,
-// and an earlier source before a later one. A prefix for which there is no next hop of its family is
+// and an earlier source before a later one. Where the source's next hop is of another family, the prefix is
 // served and not announced.
 func (p *Proxy) WithSources(found func(*SenderSource) []netip.Prefix) (*Proxy, map[netip.Prefix]*SenderSource) {
 	out := *p
@@ -81,12 +83,10 @@ func (s *SenderSource) sender(p *Proxy, prefix netip.Prefix) Sender {
 	if s.Mode != "originate" {
 		return out
 	}
-	for _, a := range []Addr{s.NextHop, out.Proxy, p.AddressFor(prefix)} {
-		if a.IsValid() && a.Is4() == prefix.Addr().Is4() {
-			out.NextHop = a
-			return out
-		}
+	if s.NextHop.Is4() != prefix.Addr().Is4() {
+		out.Mode = "none"
+		return out
 	}
-	out.Mode = "none"
+	out.NextHop = s.NextHop
 	return out
 }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 )
 
@@ -12,25 +13,31 @@ func TestSourcesAddTheirPrefixesToTheSenders(t *testing.T) {
 		name, yaml string
 		want       map[string]Sender // what is added, by prefix
 	}{
-		{"next hop and proxy by default",
-			"  sender_sources: [{interface: eth0}]\n",
+		{"proxy by default, and the next hop for its family",
+			"  sender_sources: [{interface: eth0, next_hop: 192.0.2.9}]\n",
 			map[string]Sender{
-				"198.51.100.0/24": {Mode: "originate", Proxy: addrOf("192.0.2.1"), NextHop: addrOf("192.0.2.1")},
-				"198.51.101.0/24": {Mode: "originate", Proxy: addrOf("192.0.2.1"), NextHop: addrOf("192.0.2.1")},
+				"198.51.100.0/24": {Mode: "originate", Proxy: addrOf("192.0.2.1"), NextHop: addrOf("192.0.2.9")},
+				"198.51.101.0/24": {Mode: "originate", Proxy: addrOf("192.0.2.1"), NextHop: addrOf("192.0.2.9")},
 				"2001:db8::/48":   {Mode: "none", Proxy: addrOf("192.0.2.1")}, // no IPv6 next hop
 			}},
 		{"only those within, as configured",
 			"  sender_sources: [{interface: eth0, within: [198.51.100.0/23, \"2001:db8::/32\"], next_hop: \"2001:db8::9\"}]\n",
 			map[string]Sender{
-				"198.51.100.0/24": {Mode: "originate", Proxy: addrOf("192.0.2.1"), NextHop: addrOf("192.0.2.1")},
-				"198.51.101.0/24": {Mode: "originate", Proxy: addrOf("192.0.2.1"), NextHop: addrOf("192.0.2.1")},
+				"198.51.100.0/24": {Mode: "none", Proxy: addrOf("192.0.2.1")},
+				"198.51.101.0/24": {Mode: "none", Proxy: addrOf("192.0.2.1")},
 				"2001:db8::/48":   {Mode: "originate", Proxy: addrOf("192.0.2.1"), NextHop: addrOf("2001:db8::9")},
 			}},
 		{"a shorter prefix than within is not within",
-			"  sender_sources: [{interface: eth0, within: [198.51.100.0/25]}]\n", nil},
+			"  sender_sources: [{interface: eth0, within: [198.51.100.0/25], next_hop: 192.0.2.9}]\n", nil},
 		{"a named sender counts first, and the first source",
-			"  senders: [{prefix: 198.51.100.0/24, mode: none}]\n  sender_sources: [{interface: eth0, mode: path, from: 192.0.2.254, within: [198.51.0.0/16]}, {table: 7, within: [198.51.0.0/16]}]\n",
+			"  senders: [{prefix: 198.51.100.0/24, mode: none}]\n  sender_sources: [{interface: eth0, mode: path, from: 192.0.2.254, within: [198.51.0.0/16]}, {table: 7, mode: none, within: [198.51.0.0/16]}]\n",
 			map[string]Sender{"198.51.101.0/24": {Mode: "path", Proxy: addrOf("192.0.2.1"), From: addrOf("192.0.2.254")}}},
+		{"one interface with a next hop for each family",
+			"  sender_sources: [{interface: eth0, within: [198.51.100.0/24], next_hop: 192.0.2.9}, {interface: eth0, within: [\"::/0\"], next_hop: \"2001:db8::9\"}]\n",
+			map[string]Sender{
+				"198.51.100.0/24": {Mode: "originate", Proxy: addrOf("192.0.2.1"), NextHop: addrOf("192.0.2.9")},
+				"2001:db8::/48":   {Mode: "originate", Proxy: addrOf("192.0.2.1"), NextHop: addrOf("2001:db8::9")},
+			}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c, err := Parse([]byte(head + tt.yaml))
@@ -47,7 +54,8 @@ func TestSourcesAddTheirPrefixesToTheSenders(t *testing.T) {
 			for _, s := range added {
 				want := tt.want[s.Prefix.String()]
 				want.Prefix = s.Prefix
-				if s != want || from[s.Prefix.Prefix] != &c.Proxy.SenderSources[0] {
+				first := slices.IndexFunc(c.Proxy.SenderSources, func(x SenderSource) bool { return x.within(s.Prefix.Prefix) })
+				if s != want || from[s.Prefix.Prefix] != &c.Proxy.SenderSources[first] {
 					t.Errorf("got %+v, want %+v", s, want)
 				}
 			}

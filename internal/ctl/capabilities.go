@@ -244,6 +244,9 @@ func (a *app) advertiseCommand() *cobra.Command {
 			if req.NextHop, err = parseAddr("--next-hop", req.NextHop); err != nil {
 				return err
 			}
+			if req.From, err = parseAddr("--from", req.From); err != nil {
+				return err
+			}
 			if lease != 0 {
 				req.Lease = durationpb.New(lease)
 			}
@@ -259,14 +262,17 @@ func (a *app) advertiseCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&mode, "mode", "originate", "originate, inline, path or prefer")
 	f.StringVar(&req.Proxy, "proxy", "", "the proxy's address (default the configured one)")
-	f.StringVar(&req.NextHop, "next-hop", "", "the next hop, with mode originate (default the configured one)")
+	f.StringVar(&req.NextHop, "next-hop", "", "with mode originate, where traffic to the prefix goes: normally the router's loopback")
+	f.StringVar(&req.From, "from", "", "with the other modes, the neighbour whose announcement is followed (default any)")
+	f.StringVar(&req.Context, "context", "", "the context (VPN) to announce it in; the default one when left out")
 	f.DurationVar(&lease, "lease", 0, "withdraw it after this time unless it is advertised again, as in 90s (default never)")
 	_ = cmd.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(enumNames(pncv1.OriginationMode(0)), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
 func (a *app) withdrawCommand() *cobra.Command {
-	return &cobra.Command{
+	var vpn string
+	cmd := &cobra.Command{
 		Use:   "withdraw PREFIX",
 		Short: "Withdraw what 'advertise' originated",
 		Args:  needs("PREFIX"),
@@ -275,14 +281,20 @@ func (a *app) withdrawCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			res, err := ask(ctx, a, pncv1.NewCapabilityServiceClient, pncv1.CapabilityServiceClient.Withdraw, &pncv1.WithdrawRequest{Prefix: p})
+			res, err := ask(ctx, a, pncv1.NewCapabilityServiceClient, pncv1.CapabilityServiceClient.Withdraw, &pncv1.WithdrawRequest{Prefix: p, Context: vpn})
 			if err != nil {
 				return err
 			}
 			return a.show(res, func(w io.Writer) error {
-				_, err := fmt.Fprintln(w, p+" withdrawn")
+				where := ""
+				if vpn != "" {
+					where = " in context " + vpn
+				}
+				_, err := fmt.Fprintln(w, p+" withdrawn"+where)
 				return err
 			})
 		}),
 	}
+	cmd.Flags().StringVar(&vpn, "context", "", "the context (VPN) that it was advertised in; the default one when left out")
+	return cmd
 }

@@ -60,16 +60,3 @@ func routeTargets(list []string) (out []bgp.RouteTarget, err error) {
 	}
 	return out, nil
 }
-
-func vpnOriginations(p *config.Proxy) []bgp.VPNOriginateConfig {
-	var out []bgp.VPNOriginateConfig
-	for _, s := range p.Senders {
-		if s.Context == "" || s.Mode != bgp.ModeOriginate.String() {
-			continue
-		}
-		out = append(out, bgp.VPNOriginateConfig{
-			Context: s.Context, Prefix: s.Prefix.Prefix, Proxy: s.Proxy.Addr, NextHop: s.NextHop.Addr,
-		})
-	}
-	return out
-}

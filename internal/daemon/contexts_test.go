@@ -28,7 +28,7 @@ proxy:
   ipv4: 192.0.2.1
   taps: [a]
   accept_from: [192.0.2.0/24]
-  senders: [{prefix: 198.51.100.0/24}, {prefix: 198.51.100.0/24, context: blue, proxy: 192.0.2.2}]
+  senders: [{prefix: 198.51.100.0/24, next_hop: 192.0.2.3}, {prefix: 198.51.100.0/24, context: blue, proxy: 192.0.2.2, next_hop: 192.0.2.3}]
 `
 
 func TestContextsOfTheFileReachTheSpeakerAndTheTable(t *testing.T) {
@@ -43,10 +43,10 @@ func TestContextsOfTheFileReachTheSpeakerAndTheTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(b.Contexts) != 2 || len(b.Originate) != 1 || len(b.OriginateVPN) != 1 {
+	if len(b.Contexts) != 2 || len(b.Originate) != 2 {
 		t.Fatalf("%+v", b)
 	}
-	blue, red, o := b.Contexts[0], b.Contexts[1], b.OriginateVPN[0]
+	blue, red, o := b.Contexts[0], b.Contexts[1], b.Originate[1]
 	if blue.Name != "blue" || blue.RD.String() != "65000:1" || len(blue.Import) != 2 || blue.Import[1].String() != "192.0.2.1:7" ||
 		blue.Export[0].String() != "4200000000:9" || *blue.Label != 1001 || red.Label != nil || red.Import[0].String() != "65000:200" {
 		t.Errorf("%+v", b.Contexts)
@@ -57,7 +57,7 @@ func TestContextsOfTheFileReachTheSpeakerAndTheTable(t *testing.T) {
 		b.AcceptFrom[0].String() != "192.0.2.32/28" || b.Neighbors[0].AcceptFrom[0].String() != "192.0.2.48/28" {
 		t.Errorf("policies: %+v", b)
 	}
-	if o.Context != "blue" || o.Prefix.String() != "198.51.100.0/24" || o.Proxy.String() != "192.0.2.2" || o.NextHop.String() != "192.0.2.2" {
+	if o.Context != "blue" || o.Prefix.String() != "198.51.100.0/24" || o.Proxy.String() != "192.0.2.2" || o.NextHop.String() != "192.0.2.3" {
 		t.Errorf("%+v", o)
 	}
 	if f := b.Neighbors[0].Families; len(f) != 3 || f[0] != bgp.IPv4VPN || f[1] != bgp.IPv6Unicast || f[2] != bgp.IPv6VPN {

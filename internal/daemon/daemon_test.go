@@ -36,7 +36,7 @@ type running struct {
 const template = `
 node: test
 api: {listen: "unix://%DIR%/pncd.sock"}
-static: [{prefix: 198.51.100.0/24, proxy: 127.0.0.1}]
+static: [{prefix: 198.51.100.0/24, proxy: 192.0.2.1}]
 congestion_node: {interfaces: [lo], source_ipv4: 127.0.0.1}
 proxy:
   ipv4: 127.0.0.1
@@ -212,7 +212,7 @@ func TestReloadAppliesAsAWholeOrNotAtAll(t *testing.T) {
 		{"bgp added", "node: test", "node: test\nbgp: {as: 1, router_id: 192.0.2.1}", "bgp: added or removed as a whole"},
 	} {
 		// The route's change is in each of them, and must not take effect.
-		_, err := r.edit("198.51.100.0/24, proxy: 127.0.0.1", "203.0.113.0/24, proxy: 127.0.0.1", tc.old, tc.new)
+		_, err := r.edit("198.51.100.0/24, proxy: 192.0.2.1", "203.0.113.0/24, proxy: 192.0.2.1", tc.old, tc.new)
 		if status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: got %v, want %q", tc.name, err, tc.want)
 		}
@@ -234,7 +234,7 @@ func TestReloadTouchesOnlyWhatChanged(t *testing.T) {
 	for _, u := range r.units.statuses() {
 		since[u.name] = u.since
 	}
-	changes, err := r.edit("proxy: 127.0.0.1}]", "proxy: 127.0.0.2}]", "taps: [lo]", "taps: [lo]\n  tap_ring: 4")
+	changes, err := r.edit("proxy: 192.0.2.1}]", "proxy: 192.0.2.2}]", "taps: [lo]", "taps: [lo]\n  tap_ring: 4")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +246,7 @@ func TestReloadTouchesOnlyWhatChanged(t *testing.T) {
 			t.Errorf("%s: started again: %v", u.name, moved)
 		}
 	}
-	if got := r.table.Resolve("", netip.MustParseAddr("198.51.100.7"), 0); got.Route == nil || got.Route.Proxy() != netip.MustParseAddr("127.0.0.2") {
+	if got := r.table.Resolve("", netip.MustParseAddr("198.51.100.7"), 0); got.Route == nil || got.Route.Proxy() != netip.MustParseAddr("192.0.2.2") {
 		t.Errorf("the route was not changed: %+v", got)
 	}
 	if changes, err := r.Reload(context.Background()); err != nil || len(changes) != 0 {

@@ -65,12 +65,14 @@ func modeMessage(m bgp.Mode) pncv1.OriginationMode {
 }
 
 // Advertise implements api.Advertiser. Without a proxy address it takes the node's own, of the prefix's
-// family if there is one; without a next hop, the proxy's address.
+// family if there is one.
 func (a advertiser) Advertise(_ context.Context, req api.Advertise) (*pncv1.Advertisement, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	o := bgp.OriginateConfig{Prefix: req.Prefix, Mode: modes[req.Mode], Proxy: req.Proxy, NextHop: req.NextHop}
+	o := bgp.OriginateConfig{
+		Context: req.Context, Prefix: req.Prefix, Mode: modes[req.Mode], Proxy: req.Proxy, NextHop: req.NextHop, From: req.From,
+	}
 	if p := a.d.config.Load().Proxy; p != nil && !o.Proxy.IsValid() {
 		o.Proxy = p.AddressFor(req.Prefix).Addr
 	}
@@ -78,11 +80,9 @@ func (a advertiser) Advertise(_ context.Context, req api.Advertise) (*pncv1.Adve
 		return nil, api.Invalid("proxy", "required: this node has no proxy address configured")
 	}
 	cfg, _ := a.d.withSources(a.d.config.Load())
-	if p := cfg.Proxy; p != nil && (o.Proxy == p.IPv4.Addr || o.Proxy == p.IPv6.Addr) && !serves(p, o.Prefix) {
+	// Inside a context nothing is translated, whatever is announced there.
+	if p := cfg.Proxy; p != nil && o.Context == "" && (o.Proxy == p.IPv4.Addr || o.Proxy == p.IPv6.Addr) && !serves(p, o.Prefix) {
 		return nil, api.Invalid("prefix", "%s is in none of proxy.senders: this proxy would refuse every notification about it; add it there with mode none, or name the proxy that serves it", o.Prefix)
-	}
-	if o.Mode == bgp.ModeOriginate && !o.NextHop.IsValid() {
-		o.NextHop = o.Proxy
 	}
 	err := a.d.speaker.Advertise(o, req.Lease)
 	if err != nil {
@@ -90,7 +90,7 @@ func (a advertiser) Advertise(_ context.Context, req api.Advertise) (*pncv1.Adve
 	}
 	a.d.followReadiness() // so that the answer says why it is held back, if it is
 	for _, st := range a.d.speaker.Advertisements() {
-		if st.Prefix == req.Prefix && st.Context == "" {
+		if st.Prefix == req.Prefix && st.Context == req.Context {
 			return a.d.advertisement(&st), nil
 		}
 	}
@@ -98,11 +98,11 @@ func (a advertiser) Advertise(_ context.Context, req api.Advertise) (*pncv1.Adve
 }
 
 // Withdraw implements api.Advertiser.
-func (a advertiser) Withdraw(_ context.Context, prefix netip.Prefix) error {
+func (a advertiser) Withdraw(_ context.Context, vpn string, prefix netip.Prefix) error {
 	if a.d.speaker == nil {
 		return api.Precondition(api.ReasonNotConfigured, "the configuration has no bgp section")
 	}
-	return bgpError(a.d.speaker.Withdraw(prefix))
+	return bgpError(a.d.speaker.Withdraw(vpn, prefix))
 }
 
 // Advertisements implements api.Advertiser.

@@ -114,7 +114,6 @@ func bgpSettings(c *config.Config) (bgp.Config, error) {
 	}
 	if c.Proxy != nil {
 		out.Originate = originations(c.Proxy)
-		out.OriginateVPN = vpnOriginations(c.Proxy)
 	}
 	var err error
 	out.Contexts, err = bgpContexts(c)
@@ -153,11 +152,11 @@ func originations(p *config.Proxy) []bgp.OriginateConfig {
 	var out []bgp.OriginateConfig
 	for _, s := range p.Senders {
 		mode, announced := bgp.ParseMode(s.Mode)
-		if !announced || s.Context != "" {
-			continue // mode none: served, not announced; inside a VPN: vpnOriginations
+		if !announced {
+			continue // mode none: served, not announced
 		}
 		out = append(out, bgp.OriginateConfig{
-			Prefix: s.Prefix.Prefix, Mode: mode, Proxy: s.Proxy.Addr, NextHop: s.NextHop.Addr, From: s.From.Addr,
+			Context: s.Context, Prefix: s.Prefix.Prefix, Mode: mode, Proxy: s.Proxy.Addr, NextHop: s.NextHop.Addr, From: s.From.Addr,
 		})
 	}
 	return out

@@ -20,7 +20,7 @@ func TestDefaultsOfTheFileAreThoseOfTheParts(t *testing.T) {
 	c, err := config.Parse([]byte(`
 bgp: {as: 65000, router_id: 192.0.2.1, neighbors: [{address: 192.0.2.254, as: 65000}]}
 congestion_node: {interfaces: [a], source_ipv4: 192.0.2.1}
-proxy: {ipv4: 192.0.2.1, taps: [a], accept_from: [192.0.2.0/24], senders: [{prefix: 198.51.100.0/24}]}
+proxy: {ipv4: 192.0.2.1, taps: [a], accept_from: [192.0.2.0/24], senders: [{prefix: 198.51.100.0/24, next_hop: 192.0.2.3}]}
 `))
 	if err != nil {
 		t.Fatal(err)

@@ -1098,7 +1098,7 @@ type Advertisement struct {
 	FollowedFrom string `protobuf:"bytes,9,opt,name=followed_from,json=followedFrom,proto3" json:"followed_from,omitempty"`
 	// The context (VPN) that it is announced in; empty for the default one.
 	Context string `protobuf:"bytes,10,opt,name=context,proto3" json:"context,omitempty"`
-	// The route distinguisher in a VPN; empty outside.
+	// The route distinguisher in a VPN; empty outside, and while no route of the router's is followed.
 	RouteDistinguisher string `protobuf:"bytes,11,opt,name=route_distinguisher,json=routeDistinguisher,proto3" json:"route_distinguisher,omitempty"`
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
@@ -1220,10 +1220,15 @@ type AdvertiseRequest struct {
 	Mode OriginationMode `protobuf:"varint,2,opt,name=mode,proto3,enum=pnc.v1.OriginationMode" json:"mode,omitempty"`
 	// The proxy's address; the configured one when empty.
 	Proxy string `protobuf:"bytes,3,opt,name=proxy,proto3" json:"proxy,omitempty"`
-	// The next hop for `originate`; the configured one when empty.
+	// The next hop, for `originate` and required there: where traffic to the prefix goes, normally the router's loopback.
 	NextHop string `protobuf:"bytes,4,opt,name=next_hop,json=nextHop,proto3" json:"next_hop,omitempty"`
 	// Withdrawn after this time unless Advertise is repeated before, which begins it anew; at least 1 s. Absent: until Withdraw.
-	Lease         *durationpb.Duration `protobuf:"bytes,5,opt,name=lease,proto3" json:"lease,omitempty"`
+	Lease *durationpb.Duration `protobuf:"bytes,5,opt,name=lease,proto3" json:"lease,omitempty"`
+	// The context (VPN) to announce it in; empty for the default one. In one, `originate` announces with the context's route
+	// distinguisher, label and export route targets; the other modes follow a route that the context imports, and keep the route's.
+	Context string `protobuf:"bytes,6,opt,name=context,proto3" json:"context,omitempty"`
+	// The neighbour whose announcement the modes other than `originate` follow, by its address; any when empty.
+	From          string `protobuf:"bytes,7,opt,name=from,proto3" json:"from,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1293,6 +1298,20 @@ func (x *AdvertiseRequest) GetLease() *durationpb.Duration {
 	return nil
 }
 
+func (x *AdvertiseRequest) GetContext() string {
+	if x != nil {
+		return x.Context
+	}
+	return ""
+}
+
+func (x *AdvertiseRequest) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
 // Answers Advertise.
 type AdvertiseResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1343,7 +1362,9 @@ func (x *AdvertiseResponse) GetAdvertisement() *Advertisement {
 type WithdrawRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The sender prefix. Required.
-	Prefix        string `protobuf:"bytes,1,opt,name=prefix,proto3" json:"prefix,omitempty"`
+	Prefix string `protobuf:"bytes,1,opt,name=prefix,proto3" json:"prefix,omitempty"`
+	// The context (VPN) that Advertise named; empty for the default one.
+	Context       string `protobuf:"bytes,2,opt,name=context,proto3" json:"context,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1381,6 +1402,13 @@ func (*WithdrawRequest) Descriptor() ([]byte, []int) {
 func (x *WithdrawRequest) GetPrefix() string {
 	if x != nil {
 		return x.Prefix
+	}
+	return ""
+}
+
+func (x *WithdrawRequest) GetContext() string {
+	if x != nil {
+		return x.Context
 	}
 	return ""
 }
@@ -1502,17 +1530,20 @@ const file_pnc_v1_capability_proto_rawDesc = "" +
 	"\rfollowed_from\x18\t \x01(\tR\ffollowedFrom\x12\x18\n" +
 	"\acontext\x18\n" +
 	" \x01(\tR\acontext\x12/\n" +
-	"\x13route_distinguisher\x18\v \x01(\tR\x12routeDistinguisher\"\xb9\x01\n" +
+	"\x13route_distinguisher\x18\v \x01(\tR\x12routeDistinguisher\"\xe7\x01\n" +
 	"\x10AdvertiseRequest\x12\x16\n" +
 	"\x06prefix\x18\x01 \x01(\tR\x06prefix\x12+\n" +
 	"\x04mode\x18\x02 \x01(\x0e2\x17.pnc.v1.OriginationModeR\x04mode\x12\x14\n" +
 	"\x05proxy\x18\x03 \x01(\tR\x05proxy\x12\x19\n" +
 	"\bnext_hop\x18\x04 \x01(\tR\anextHop\x12/\n" +
-	"\x05lease\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x05lease\"P\n" +
+	"\x05lease\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x05lease\x12\x18\n" +
+	"\acontext\x18\x06 \x01(\tR\acontext\x12\x12\n" +
+	"\x04from\x18\a \x01(\tR\x04from\"P\n" +
 	"\x11AdvertiseResponse\x12;\n" +
-	"\radvertisement\x18\x01 \x01(\v2\x15.pnc.v1.AdvertisementR\radvertisement\")\n" +
+	"\radvertisement\x18\x01 \x01(\v2\x15.pnc.v1.AdvertisementR\radvertisement\"C\n" +
 	"\x0fWithdrawRequest\x12\x16\n" +
-	"\x06prefix\x18\x01 \x01(\tR\x06prefix\"\x12\n" +
+	"\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x18\n" +
+	"\acontext\x18\x02 \x01(\tR\acontext\"\x12\n" +
 	"\x10WithdrawResponse*e\n" +
 	"\x06Source\x12\x16\n" +
 	"\x12SOURCE_UNSPECIFIED\x10\x00\x12\x11\n" +
