@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"pncd/dataplane/host"
+	"pncd/internal/telemetry"
 )
 
 func TestServedPrefixesFollowTheKernelsRoutes(t *testing.T) {
@@ -29,6 +30,9 @@ func TestServedPrefixesFollowTheKernelsRoutes(t *testing.T) {
 	r.routesChanged(map[host.RouteSource][]netip.Prefix{source: {inside, outside}})
 	if got := served(); !slices.Equal(got, []netip.Prefix{inside}) {
 		t.Errorf("served %v", got)
+	}
+	if _, sources := r.exportedAdvertisements(); !slices.Equal(sources, []telemetry.SenderSource{{Name: "table 4242", Prefixes: 1}}) {
+		t.Errorf("exported %v", sources)
 	}
 	r.routesChanged(map[host.RouteSource][]netip.Prefix{source: nil})
 	if got := served(); len(got) != 0 {

@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"net/netip"
+
 	"pncd/internal/telemetry"
 	"pncd/internal/version"
 )
@@ -17,6 +19,10 @@ func (x exported) Snapshot() telemetry.Snapshot {
 		Tables: d.tables(), Neighbors: d.exportedNeighbors(), Senders: d.exportedSenders(),
 		Records: telemetry.Records{Made: d.recorder.Made(), Overwritten: d.recorder.Overwritten(), Dropped: d.recorder.Dropped()},
 	}
+	if b := d.config.Load().BGP; b != nil {
+		out.RouterID = b.RouterID.String()
+	}
+	out.Advertisements, out.Sources = d.exportedAdvertisements()
 	for _, p := range d.partList() {
 		out.Parts = append(out.Parts, telemetry.Part{Name: p.GetName(), State: partStateName(p.GetState())})
 	}
@@ -70,12 +76,23 @@ func (d *Daemon) exportedNeighbors() []telemetry.Neighbor {
 	if d.speaker == nil {
 		return nil
 	}
+	families := map[netip.Addr][]string{}
+	if b := d.config.Load().BGP; b != nil {
+		for i := range b.Neighbors {
+			families[b.Neighbors[i].Address.Addr] = b.Neighbors[i].Families
+		}
+	}
 	var out []telemetry.Neighbor
 	for _, n := range d.speaker.Neighbors() {
 		x := telemetry.Neighbor{
 			Address: n.Address.String(), PeerAS: n.PeerAS, State: n.State.String(), Since: n.Since, Flaps: n.Flaps,
 			Received: n.Received, Advertised: n.Advertised, NHCReceived: uint64(n.NHCReceived), PNCBelieved: uint64(n.PNCBelieved),
 			Stale: uint64(n.Stale), Disregarded: map[string]uint64{}, SessionError: n.LastError != "",
+			LocalAS: n.LocalAS, Families: families[n.Address], Shutdown: n.Shutdown != "", MD5: n.MD5,
+			SentUpdates: n.SentUpdates, Refused: n.Refused,
+		}
+		if n.RouterID.IsValid() {
+			x.RouterID = n.RouterID.String()
 		}
 		for reason, count := range n.Disregarded {
 			x.Disregarded[reason.String()] = count
@@ -83,4 +100,41 @@ func (d *Daemon) exportedNeighbors() []telemetry.Neighbor {
 		out = append(out, x)
 	}
 	return out
+}
+
+// exportedAdvertisements counts what is announced, or would be, by what asked for it, and what the sources
+// of senders have.
+func (d *Daemon) exportedAdvertisements() (out []telemetry.Advertisements, sources []telemetry.SenderSource) {
+	counts := map[telemetry.Advertisements]int{}
+	for _, a := range (advertiser{d}).Advertisements() {
+		from := "request"
+		switch {
+		case a.GetFollowedFrom() != "":
+			from = "source"
+		case a.GetConfigured():
+			from = "config"
+		case a.GetExpiresAt() != nil:
+			from = "lease"
+		}
+		counts[telemetry.Advertisements{From: from, Active: a.GetActive()}]++
+	}
+	for a, n := range counts {
+		a.Count = n
+		out = append(out, a)
+	}
+	cfg := d.config.Load()
+	if cfg.Proxy == nil {
+		return out, nil
+	}
+	_, found := d.withSources(cfg)
+	for i := range cfg.Proxy.SenderSources {
+		s := telemetry.SenderSource{Name: routeSource(&cfg.Proxy.SenderSources[i]).String()}
+		for _, src := range found {
+			if src == &cfg.Proxy.SenderSources[i] {
+				s.Prefixes++
+			}
+		}
+		sources = append(sources, s)
+	}
+	return out, sources
 }

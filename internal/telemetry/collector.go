@@ -87,9 +87,11 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	for _, o := range s.Outcomes {
 		x.counter(descOutcome, o.Value, o.Part, o.Outcome)
 	}
-	for _, n := range s.Neighbors {
-		x.neighbor(n)
+	for i := range s.Neighbors {
+		x.neighbor(s.Neighbors[i])
+		x.peer(&s.Neighbors[i], s.RouterID, time.Now())
 	}
+	x.advertisements(s.Advertisements, s.Sources)
 	x.senders(s.Senders)
 	for _, t := range s.Taps {
 		x.counter(descTapPackets, t.Packets, t.Interface, t.Role)

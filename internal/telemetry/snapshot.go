@@ -15,11 +15,16 @@ type Snapshot struct {
 	Outcomes  []Outcome
 	Neighbors []Neighbor
 	Senders   []Sender
-	Taps      []Tap
-	Tables    []Table
-	Records   Records
-	API       API
-	Counters  []Counter
+
+	RouterID       string // our own; empty without BGP
+	Advertisements []Advertisements
+	Sources        []SenderSource
+
+	Taps     []Tap
+	Tables   []Table
+	Records  Records
+	API      API
+	Counters []Counter
 }
 
 // Part is one part of the daemon and what it is doing.
@@ -49,6 +54,14 @@ type Neighbor struct {
 	Stale        uint64    // paths kept through a restart of it
 	Disregarded  map[string]uint64
 	SessionError bool // the last session ended with an error
+
+	LocalAS     uint32
+	RouterID    string   // its own; empty while not known
+	Families    []string // configured, as in ipv4-unicast
+	Shutdown    bool     // kept down by the configuration
+	MD5         bool
+	SentUpdates uint64
+	Refused     uint64 // announcements that its prefix list did not take
 }
 
 // Tap is one packet ring.
