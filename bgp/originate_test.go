@@ -16,7 +16,6 @@ import (
 var (
 	routerPeer = addr("192.0.2.1")
 	reflector  = addr("192.0.2.2")
-	ourID      = addr("192.0.2.99")
 	here       = PrefixKey{"", pfx}
 )
 
