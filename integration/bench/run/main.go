@@ -12,6 +12,10 @@ import (
 
 var scenarios = []bench.Scenario{
 	{Name: "resolve-1m", Run: bench.Resolve1M},
+	{Name: "bgp-learn-1m", Run: bench.BGPLearn1M},
+	{Name: "bgp-learn-1m-distinct", Run: bench.BGPLearn1MDistinct},
+	{Name: "bgp-withdraw-100k", Run: bench.BGPWithdraw100K},
+	{Name: "bgp-flap", Run: bench.BGPFlap},
 	{Name: "cnp-build", Run: bench.CNPBuild},
 	{Name: "flowmap-learn", Run: bench.FlowmapLearn},
 	{Name: "translate-user", Run: bench.TranslateUser},
@@ -19,6 +23,7 @@ var scenarios = []bench.Scenario{
 }
 
 func main() {
+	bench.ServeBGP()
 	flag.Usage = func() {
 		fmt.Fprintln(os.Stderr, "usage: run [scenario ...]; all without a name:")
 		for _, s := range scenarios {
