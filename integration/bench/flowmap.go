@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"pncd/dataplane/roce"
+	"pncd/internal/labtraffic"
 	"pncd/proxyagent/flowmap"
 )
 
@@ -98,7 +99,7 @@ func newFlowTraffic() *flowTraffic {
 		a, b := netip.AddrFrom4([4]byte{10, 1, byte(h >> 8), byte(h)}), netip.AddrFrom4([4]byte{10, 2, byte(h >> 8), byte(h)})
 		qa, qb := 0x100+uint32(i%flowmapPerHost), 0x4000+uint32(i%flowmapPerHost)*3
 		psn := rng.Uint32() & 0xFFFFFF
-		p := roce.Packet{Src: a, Dst: b, TTL: 64, SrcPort: linuxPort(qa, qb), SrcMAC: [6]byte{2},
+		p := roce.Packet{Src: a, Dst: b, TTL: 64, SrcPort: labtraffic.FormulaPort(qa, qb), SrcMAC: [6]byte{2},
 			BTH: roce.BTH{Opcode: roce.Opcode(roce.OpSendOnly), PKey: 0xFFFF, DestQP: qb, AckReq: true, PSN: psn}}
 		r := p
 		r.Src, r.Dst, r.SrcMAC, r.Body = b, a, [6]byte{3}, make([]byte, roce.AETHLen)
@@ -107,15 +108,6 @@ func newFlowTraffic() *flowTraffic {
 		t.keys = append(t.keys, flowmap.Key{Sender: a, Receiver: b, DestQP: qb}, flowmap.Key{Sender: b, Receiver: a, DestQP: qa})
 	}
 	return t
-}
-
-// linuxPort is rdma_get_udp_sport of the Linux kernel (include/rdma/ib_verbs.h) for two QPs.
-func linuxPort(qa, qb uint32) uint16 {
-	v := uint64(qa) * uint64(qb)
-	v ^= v >> 20
-	v ^= v >> 40
-	f := v & 0xFFFFF
-	return uint16((f&0x3FFF)^(f>>14)) | 0xC000
 }
 
 // play shows the map n packets, 2 us apart.

@@ -1,6 +1,7 @@
 package flowmap
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
@@ -40,6 +41,9 @@ func (b *benchTraffic) play(m *Map, n int) {
 		o.Packet, o.IfIndex, o.At = p, 1+i&1, b.now
 		m.Observe(&o)
 		p.BTH.PSN = (p.BTH.PSN + 1) & psnMask
+		if len(p.Body) > 0 { // an ACK: it completes a message more
+			binary.BigEndian.PutUint32(p.Body, (binary.BigEndian.Uint32(p.Body)+1)&psnMask)
+		}
 		b.now = b.now.Add(2 * time.Microsecond)
 	}
 }
