@@ -882,7 +882,7 @@ func (*ListCountersRequest) Descriptor() ([]byte, []int) {
 type Counter struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Which part counts: congestion-node, proxy, notifier, translator, learner, detector, table, routes, bgp,
-	// api, records.
+	// api, records, readiness.
 	Part string `protobuf:"bytes,1,opt,name=part,proto3" json:"part,omitempty"`
 	// The counter's name; an outcome's name in lower case for the first two. A label follows it in braces, as in
 	// drops{interface=eth0}.
