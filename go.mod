@@ -2,8 +2,7 @@ module pncd
 
 go 1.26.0
 
-// A listener that asks for MPTCP can't carry TCP MD5 keys: GoBGP would log it and let a peer
-// without the key in.
+// A listener that asks for MPTCP can't carry TCP MD5 keys, and GoBGP's own, on loopback, would be one.
 godebug multipathtcp=0
 
 require (

@@ -229,7 +229,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 }
 
 func TestASessionThatCannotBeSecuredIsAnErrorAndNotAWarning(t *testing.T) {
-	for _, fault := range []error{engine.ErrMD5, engine.ErrTTLMin, engine.ErrMultipath, engine.ErrListen} {
+	for _, fault := range []error{engine.ErrMD5, engine.ErrTTLMin, engine.ErrListen} {
 		f := newFake()
 		if errors.Is(fault, engine.ErrMD5) || errors.Is(fault, engine.ErrTTLMin) {
 			f.failPeer[addr("2001:db8::3")] = fault

@@ -358,7 +358,7 @@ func TestOnlyConfiguredPeersGetASession(t *testing.T) {
 		if x.Up(atA) {
 			t.Fatal("the session came up")
 		}
-		return strings.Contains(b.Log(), "new=BGP_FSM_OPENSENT") && strings.Contains(a.Log(), "Can't find configuration")
+		return strings.Contains(x.Neighbors[0].LastError, "ended before an OPEN") && strings.Contains(a.Log(), "no neighbour")
 	})
 }
 

@@ -48,7 +48,7 @@ router bgp 4200000001
 	l.vtysh("router", "configure terminal", "router bgp 4200000001", "neighbor 10.200.0.4 shutdown message "+reason)
 	p.Await("the router's reason", func(a speakertest.Answer) bool {
 		n := a.Neighbor(l.at(nRouter).String())
-		return len(a.Routes) == 0 && strings.Contains(n.LastError, "code 6 subcode 2") && strings.Contains(n.LastError, reason)
+		return len(a.Routes) == 0 && strings.Contains(n.LastError, "code 6(cease) subcode 2(administrative shutdown)") && strings.Contains(n.LastError, reason)
 	})
 	l.vtysh("router", "configure terminal", "router bgp 4200000001", "no neighbor 10.200.0.4 shutdown")
 	p.Await("the session again", func(a speakertest.Answer) bool { return a.Up(l.at(nRouter).String()) && len(a.Routes) == 1 })

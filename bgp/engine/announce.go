@@ -162,20 +162,23 @@ func mpReach(f Family, nextHop netip.Addr, nlri []byte) []byte {
 
 // Paths reads what a peer sent for a prefix from its adj-RIB-in.
 func (e *GoBGP) Paths(ctx context.Context, peer netip.Addr, prefix VPNPrefix) ([]RawPath, error) {
+	at, err := e.insideOf(peer)
+	if err != nil {
+		return nil, err
+	}
 	look := &api.TableLookupPrefix{Prefix: prefix.Prefix.String(), Type: api.TableLookupPrefix_EXACT}
 	family := FamilyOf(prefix.Prefix.Addr())
 	if prefix.VPN {
 		// GoBGP never finds an exact VPN prefix: it compares a length with the label in it to one without.
 		family, look.Type = VPNFamilyOf(prefix.Prefix.Addr()), api.TableLookupPrefix_LONGER
-		var err error
 		if look.Rd, err = prefix.RD.gobgp(); err != nil {
 			return nil, err
 		}
 	}
 	var out []RawPath
 	var errs []error
-	err := e.srv.ListPath(ctx, &api.ListPathRequest{
-		TableType: api.TableType_ADJ_IN, Name: peer.String(), Family: family.api(),
+	err = e.srv.ListPath(ctx, &api.ListPathRequest{
+		TableType: api.TableType_ADJ_IN, Name: at.String(), Family: family.api(),
 		Prefixes:         []*api.TableLookupPrefix{look},
 		EnableOnlyBinary: true,
 	}, func(d *api.Destination) {

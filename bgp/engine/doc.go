@@ -7,8 +7,11 @@
 // leaf. What peers send is read from the adj-RIB-in, path by path with its path identifier, and goes
 // to the user of this package as events.
 //
+// The connections with the peers are package relay's. GoBGP listens on loopback only, and sees messages
+// that passed package guard.
+//
 // It is not for decisions: which path is best, what is believed and what is announced is package
 // bgp's business. There is no gRPC listener, no dynamic neighbour, no VRF and no zebra.
 //
-// Defined by RFC 4271, 2385 (TCP MD5), 4724 (helper), 4760, 5082 (TTL security), 7911 and 8950.
+// Defined by RFC 4271, 4724 (helper), 4760, 7911, 8950 and 9494.
 package engine

@@ -5,14 +5,16 @@ import (
 	"errors"
 	"net/netip"
 	"time"
+
+	"pncd/bgp/guard"
+	"pncd/bgp/relay"
 )
 
 // What can go wrong by configuration or by the kernel's doing.
 var (
-	ErrMD5        = errors.New("TCP MD5 can't be set")
-	ErrTTLMin     = errors.New("minimum TTL can't be enforced")
-	ErrMultipath  = errors.New("listener is MPTCP, on which TCP MD5 doesn't work")
-	ErrListen     = errors.New("can't listen")
+	ErrMD5        = relay.ErrMD5
+	ErrTTLMin     = relay.ErrTTLMin
+	ErrListen     = relay.ErrListen
 	ErrStopped    = errors.New("engine is stopped")
 	ErrNoPeer     = errors.New("no such peer")
 	ErrNoListener = errors.New("no listener of the peer's family")
@@ -21,7 +23,7 @@ var (
 // Engine speaks BGP. It is safe for concurrent use. An engine starts once and stops once: GoBGP
 // can't be started again in a process, and there can be only one in a process.
 type Engine interface {
-	// Start begins to listen. Errors wrap ErrListen or ErrMultipath.
+	// Start begins to listen. Errors wrap ErrListen or ErrMD5.
 	Start(ctx context.Context) error
 	// AddPeer begins a session. With a password or a minimum TTL, an error (ErrMD5, ErrTTLMin) means
 	// that it can't be put into force; then the session doesn't exist.
@@ -231,7 +233,9 @@ type PeerStatus struct {
 	State        State
 	Since        time.Time
 	RouterID     netip.Addr
-	LocalAddress netip.Addr
+	LocalAddress netip.Addr // of the connection; invalid without one, as the ports are zero
+	LocalPort    uint16
+	RemotePort   uint16
 	Families     []Family // negotiated; empty while down
 	Received     uint64   // paths in the adj-RIB-in
 	Advertised   uint64   // paths that are announced to it
@@ -240,6 +244,21 @@ type PeerStatus struct {
 	LastError    string
 	Flaps        uint64 // times that the session was established
 	Restart      Restart
+	Messages     Messages
+	// Findings counts by kind what was wrong in the peer's messages and didn't end its session; Faults
+	// how often it ended a session or an attempt. Both since the peer was added.
+	Findings map[guard.Kind]uint64
+	Faults   uint64
+}
+
+// Messages counts messages since the peer was added.
+type Messages struct {
+	Sent, Received MessageCounts
+}
+
+// MessageCounts counts messages of one direction by type (RFC 4271 section 4.1, RFC 2918).
+type MessageCounts struct {
+	Opens, Updates, Notifications, Keepalives, Refreshes uint64
 }
 
 // Counters counts what went wrong inside an engine.

@@ -13,11 +13,15 @@ import (
 	"github.com/sirupsen/logrus"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
+
+	"pncd/bgp/guard"
+	"pncd/bgp/relay"
 )
 
 var (
 	pfx  = netip.MustParsePrefix("203.0.113.0/24")
 	peer = struct{ a, b netip.Addr }{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")}
+	addr = netip.MustParseAddr
 )
 
 func event(p netip.Addr, id, med uint32) Event {
@@ -61,7 +65,7 @@ func quiet() (*logrus.Logger, *strings.Builder) {
 
 func TestGoBGPsLoggerNeverEndsTheProcess(t *testing.T) {
 	out, text := quiet()
-	l := newLogger(out, func(string, gobgplog.Fields) {})
+	l := newLogger(out, func(string, gobgplog.Fields) {}, strings.ToUpper)
 	l.Panic("code logic bug", gobgplog.Fields{"Key": "x"})
 	l.Fatal("can't go on", nil)
 	if l.panics.Load() != 2 || !strings.Contains(text.String(), "code logic bug") || !strings.Contains(text.String(), "can't go on") {
@@ -83,8 +87,9 @@ func TestGoBGPsLoggerNeverEndsTheProcess(t *testing.T) {
 func withPeer() *GoBGP {
 	out, _ := quiet()
 	out.SetOutput(io.Discard)
-	e := &GoBGP{cfg: Config{AS: 65000, Log: out}, peers: map[netip.Addr]*peerState{}, queue: newQueue()}
-	e.peers[peer.a] = &peerState{cfg: Peer{Address: peer.a, LocalAS: 65000}, state: StateIdle}
+	e := &GoBGP{cfg: Config{AS: 65000, Log: out}, peers: map[netip.Addr]*peerState{}, queue: newQueue(), inside: newInside()}
+	at, _ := e.inside.take(peer.a)
+	e.peers[peer.a] = &peerState{cfg: Peer{Address: peer.a, LocalAS: 65000}, inside: at, state: StateIdle}
 	return e
 }
 
@@ -93,7 +98,6 @@ func TestTheLastErrorComesFromGoBGPsLog(t *testing.T) {
 		lines []string
 		want  string
 	}{
-		"connecting fails":     {[]string{"failed to connect|Error|refused"}, "connect: refused"},
 		"session lost":         {[]string{"Peer Down|Reason|read-failed"}, "session down: read-failed"},
 		"notification":         {[]string{"sent notification|Data|bad peer AS"}, "sent notification: bad peer AS"},
 		"notification is more": {[]string{"received notification|Data|cease", "Peer Down|Reason|notification-received"}, "received notification: cease"},
@@ -102,26 +106,60 @@ func TestTheLastErrorComesFromGoBGPsLog(t *testing.T) {
 		e := withPeer()
 		for _, line := range tt.lines {
 			f := strings.Split(line, "|")
-			e.noteLog(f[0], gobgplog.Fields{"Key": peer.a.String(), f[1]: f[2]})
+			e.noteLog(f[0], gobgplog.Fields{"Key": insideFirst.String(), f[1]: f[2]})
 		}
-		e.noteLog("failed to connect", gobgplog.Fields{"Key": "not an address"})
-		e.noteLog("failed to connect", gobgplog.Fields{"Key": "192.0.2.77"})
+		e.noteLog("Peer Down", gobgplog.Fields{"Key": "not an address", "Reason": "x"})
+		e.noteLog("Peer Down", gobgplog.Fields{"Key": peer.a.String(), "Reason": "not of an address inside"})
 		if got := e.peers[peer.a].lastError; got != tt.want {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}
 	}
 }
 
+// The reason that a NOTIFICATION gives is shown when there is one.
+func TestANotificationsReasonIsShownWhenThereIsOne(t *testing.T) {
+	e := withPeer()
+	for want, f := range map[string]gobgplog.Fields{
+		"received notification: code 3(update) subcode 2(unrecognized well known attribute)":   {"Code": uint8(3), "Subcode": uint8(2), "Data": []byte{1}},
+		"received notification: code 6(cease) subcode 2(administrative shutdown): maintenance": {"Code": uint8(6), "Subcode": uint8(2), "Communicated-Reason": "maintenance"},
+	} {
+		f["Key"] = insideFirst.String()
+		e.noteLog("received notification", f)
+		if got := e.peers[peer.a].lastError; got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// What the relay found is not what GoBGP makes of the end that it was given.
+func TestAFaultIsTheLastErrorUntilTheNextAttempt(t *testing.T) {
+	e := withPeer()
+	key := insideFirst.String()
+	e.noteRelay(peer.a, relay.Note{Fault: &guard.Fault{Code: 1, Subcode: 3, Reason: "type 9 is none"}})
+	e.noteLog("received notification", gobgplog.Fields{"Key": key, "Code": uint8(6), "Subcode": uint8(9)})
+	e.noteLog("Peer Down", gobgplog.Fields{"Key": key, "Reason": "notification-received"})
+	want := "sent notification: code 1(header) subcode 3(bad message type): type 9 is none"
+	if got := e.peers[peer.a].lastError; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	e.watch(stateEvent(api.PeerState_ACTIVE))
+	e.noteRelay(peer.a, relay.Note{Text: "connect: refused"})
+	e.noteLog("Peer Down", gobgplog.Fields{"Key": key, "Reason": "read-failed"})
+	if got := e.peers[peer.a].lastError; got != "connect: refused" {
+		t.Errorf("%q: the loss of the connection says more", got)
+	}
+}
+
 func stateEvent(s api.PeerState_SessionState) *api.WatchEventResponse {
 	return &api.WatchEventResponse{Event: &api.WatchEventResponse_Peer{Peer: &api.WatchEventResponse_PeerEvent{
 		Type: api.WatchEventResponse_PeerEvent_STATE,
-		Peer: &api.Peer{State: &api.PeerState{NeighborAddress: peer.a.String(), SessionState: s}},
+		Peer: &api.Peer{State: &api.PeerState{NeighborAddress: insideFirst.String(), SessionState: s}},
 	}}}
 }
 
 func TestGracefulRestartIsToldWithTheSessionsState(t *testing.T) {
 	e := withPeer()
-	restart := func() { e.noteLog("peer graceful restart", gobgplog.Fields{"Key": peer.a.String()}) }
+	restart := func() { e.noteLog("peer graceful restart", gobgplog.Fields{"Key": insideFirst.String()}) }
 	for _, step := range []struct {
 		before func()
 		state  api.PeerState_SessionState
@@ -168,7 +206,7 @@ func pack(t *testing.T, ms ...proto.Message) (out []*anypb.Any) {
 func apiPath(t *testing.T, attrs ...proto.Message) *api.Path {
 	return &api.Path{
 		Family: IPv4Unicast.api(), Nlri: pack(t, &api.IPAddressPrefix{Prefix: "203.0.113.0", PrefixLen: 24})[0],
-		Pattrs: pack(t, attrs...), Identifier: 7, SourceAsn: 65001, SourceId: "192.0.2.9", NeighborIp: peer.a.String(),
+		Pattrs: pack(t, attrs...), Identifier: 7, SourceAsn: 65001, SourceId: "192.0.2.9", NeighborIp: insideFirst.String(),
 	}
 }
 
@@ -226,8 +264,8 @@ func TestAPathThatGoBGPCannotConvertIsCountedAndStaysARoute(t *testing.T) {
 	}
 	// Two peers' paths, and End-of-RIB, which has no NLRI.
 	other := apiPath(t, &api.NextHopAttribute{NextHop: "198.51.100.1"})
-	other.NeighborIp = "192.0.2.77" // not configured
-	e.watch(table(other, &api.Path{Family: IPv6Unicast.api(), NeighborIp: peer.a.String()}))
+	other.NeighborIp = "192.0.2.1" // not inside
+	e.watch(table(other, &api.Path{Family: IPv6Unicast.api(), NeighborIp: insideFirst.String()}))
 	if got := e.Take(); len(got) != 1 || got[0].Kind != EventEndOfRIB || got[0].Family != IPv6Unicast {
 		t.Errorf("%+v", got)
 	}

@@ -15,16 +15,16 @@ import (
 
 func exportName(peer netip.Addr) string { return policyExport + "-" + peer.String() }
 
-// allowExport lets announcements go to a peer, as its configuration has it.
-func (e *GoBGP) allowExport(ctx context.Context, p Peer) error {
+// allowExport lets announcements go to a peer, which has the address inside, as its configuration has it.
+func (e *GoBGP) allowExport(ctx context.Context, p Peer, at netip.Addr) error {
 	if !p.Export {
 		return nil
 	}
 	if len(p.ExportPrefixes) == 0 {
-		return e.setExport(ctx, p.Address, true)
+		return e.setExport(ctx, at, true)
 	}
 	name := exportName(p.Address)
-	neighbor := exportSet(p.Address)
+	neighbor := exportSet(at)
 	neighbor.Name = name
 	if err := e.srv.AddDefinedSet(ctx, &api.AddDefinedSetRequest{DefinedSet: neighbor}); err != nil {
 		return err
@@ -56,13 +56,13 @@ func (e *GoBGP) allowExport(ctx context.Context, p Peer) error {
 }
 
 // denyExport undoes allowExport, also one that got half way.
-func (e *GoBGP) denyExport(ctx context.Context, p Peer) error {
-	err := e.setExport(ctx, p.Address, false)
+func (e *GoBGP) denyExport(ctx context.Context, p Peer, at netip.Addr) error {
+	err := e.setExport(ctx, at, false)
 	if !p.Export || len(p.ExportPrefixes) == 0 {
 		return err
 	}
 	name := exportName(p.Address)
-	neighbor := exportSet(p.Address)
+	neighbor := exportSet(at)
 	neighbor.Name = name
 	errs := []error{
 		err,

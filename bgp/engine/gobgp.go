@@ -12,6 +12,8 @@ import (
 	api "github.com/osrg/gobgp/v3/api"
 	"github.com/osrg/gobgp/v3/pkg/server"
 	"github.com/sirupsen/logrus"
+
+	"pncd/bgp/relay"
 )
 
 // Config is what an engine needs to know before it starts.
@@ -28,8 +30,10 @@ type GoBGP struct {
 	cfg  Config
 	srv  *server.BgpServer
 	log  *logger
-	lis  *listeners
-	stop context.CancelFunc // ends the watch
+	stop context.CancelFunc // ends the watches
+
+	inside *inside
+	relay  *relay.Relay // from Start on
 
 	mu        sync.Mutex
 	started   bool
@@ -45,11 +49,14 @@ type GoBGP struct {
 // peerState is what is remembered about a session that GoBGP doesn't tell.
 type peerState struct {
 	cfg        Peer
+	inside     netip.Addr // by which GoBGP knows it; doesn't change
 	state      State
 	since      time.Time
 	lastError  string
 	noted      bool // lastError is of this session
 	final      bool // lastError stays: the session is down until the peer is added anew
+	faulty     bool // the session is being ended for what the peer sent, and lastError says what that was
+	keyless    bool // GoBGP couldn't set the key of the connection over loopback
 	flaps      uint64
 	extended   bool // IPv4 prefixes with an IPv6 next hop may go to it
 	restarting bool // GoBGP said that it keeps the routes through a graceful restart
@@ -72,9 +79,10 @@ func New(cfg Config) *GoBGP {
 		peers:     map[netip.Addr]*peerState{},
 		announced: map[VPNPrefix]Announcement{},
 		replays:   map[*replay]struct{}{},
+		inside:    newInside(),
 		queue:     newQueue(),
 	}
-	e.log = newLogger(cfg.Log, e.noteLog)
+	e.log = newLogger(cfg.Log, e.noteLog, e.inside.translate)
 	e.srv = server.NewBgpServer(server.LoggerOption(e.log))
 	go e.srv.Serve()
 	return e
@@ -89,28 +97,22 @@ func (e *GoBGP) Start(ctx context.Context) error {
 	if again {
 		return ErrStopped
 	}
-	global := &api.Global{Asn: e.cfg.AS, RouterId: e.cfg.RouterID.String(), ListenPort: int32(e.cfg.ListenPort)}
-	for _, a := range e.cfg.ListenAddresses {
-		global.ListenAddresses = append(global.ListenAddresses, a.String())
-	}
-	if err := e.srv.StartBgp(ctx, &api.StartBgpRequest{Global: global}); err != nil {
-		return fmt.Errorf("%w on port %d: %w (is another BGP daemon running, or the capability CAP_NET_BIND_SERVICE missing?)",
-			ErrListen, e.cfg.ListenPort, err)
+	at, err := e.startInside(ctx)
+	if err != nil {
+		return err
 	}
 	if err := e.startPolicies(ctx); err != nil {
 		return fmt.Errorf("bgp engine: leaf policies: %w", err)
 	}
-	if e.cfg.ListenPort > 0 {
-		lis, err := findListeners(e.cfg.ListenPort, e.cfg.ListenAddresses)
-		if err != nil {
-			return err
-		}
-		e.mu.Lock()
-		e.lis = lis
-		e.mu.Unlock()
+	if err := e.startRelay(ctx, at); err != nil {
+		return err
 	}
 	watch, cancel := context.WithCancel(context.Background())
 	e.stop = cancel
+	// The relay waits for states only, and must not wait for a table to be read.
+	if err := e.srv.WatchEvent(watch, &api.WatchEventRequest{Peer: &api.WatchEventRequest_Peer{}}, e.watchRelay); err != nil {
+		return err
+	}
 	return e.srv.WatchEvent(watch, &api.WatchEventRequest{
 		Peer: &api.WatchEventRequest_Peer{},
 		Table: &api.WatchEventRequest_Table{Filters: []*api.WatchEventRequest_Table_Filter{
@@ -144,12 +146,14 @@ func (e *GoBGP) Stop(ctx context.Context) error {
 	if e.stop != nil {
 		e.stop()
 	}
-	e.lis.close()
 	// GoBGP waits for each session's goroutines, and one that writes to a dead peer stays as long
 	// as its hold time.
 	closed := make(chan struct{})
 	go func() {
 		e.srv.Stop()
+		if e.relay != nil {
+			e.relay.Close()
+		}
 		close(closed)
 	}()
 	select {

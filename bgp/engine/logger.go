@@ -2,10 +2,10 @@ package engine
 
 import (
 	"fmt"
-	"net/netip"
 	"sync/atomic"
 
 	gobgplog "github.com/osrg/gobgp/v3/pkg/log"
+	"github.com/osrg/gobgp/v3/pkg/packet/bgp"
 	"github.com/sirupsen/logrus"
 )
 
@@ -16,17 +16,25 @@ import (
 type logger struct {
 	out    logrus.FieldLogger
 	note   func(msg string, f gobgplog.Fields)
+	name   func(string) string // gives the peer's own address for the one that GoBGP knows it by
 	panics atomic.Uint64
 }
 
 var _ gobgplog.Logger = (*logger)(nil)
 
-func newLogger(out logrus.FieldLogger, note func(string, gobgplog.Fields)) *logger {
-	return &logger{out: out, note: note}
+func newLogger(out logrus.FieldLogger, note func(string, gobgplog.Fields), name func(string) string) *logger {
+	return &logger{out: out, note: note, name: name}
 }
 
 func (l *logger) with(f gobgplog.Fields) logrus.FieldLogger {
-	return l.out.WithFields(logrus.Fields(f))
+	out := make(logrus.Fields, len(f))
+	for k, v := range f {
+		if text, ok := v.(string); ok {
+			v = l.name(text)
+		}
+		out[k] = v
+	}
+	return l.out.WithFields(out)
 }
 
 func (l *logger) Panic(msg string, f gobgplog.Fields) {
@@ -82,8 +90,6 @@ func (l *logger) SetLevel(gobgplog.LogLevel) {}
 func (e *GoBGP) noteLog(msg string, f gobgplog.Fields) {
 	var text string
 	switch msg {
-	case "failed to connect", "failed to resolve local address":
-		text = fmt.Sprintf("connect: %v", f["Error"])
 	case "Peer Down":
 		text = fmt.Sprintf("session down: %v", f["Reason"])
 	case "sent notification", "received notification":
@@ -92,26 +98,24 @@ func (e *GoBGP) noteLog(msg string, f gobgplog.Fields) {
 		text = msg
 	case "cannot set TTL for peer":
 		text = fmt.Sprintf("%s: %v", msg, f["Error"])
-	case "Mismatched local address":
-		text = fmt.Sprintf("neighbour connected to %v, local address must be %v", f["Addr"], f["Configured addr"])
 	case "prefix limit reached":
 		text = fmt.Sprintf("more than max_prefixes of %v; down until the configuration of the neighbour changes", f["Family"])
-	case "peer graceful restart":
+	case "peer graceful restart", "failed to set md5":
 	default:
 		return
 	}
 	key, _ := f["Key"].(string)
-	addr, err := netip.ParseAddr(key)
-	if err != nil {
-		return
-	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	p := e.peers[addr]
+	p := e.peers[e.inside.real(key)]
 	switch {
 	case p == nil, p.final:
+	case msg == "failed to set md5":
+		p.keyless = true
 	case msg == "peer graceful restart":
 		p.restarting = true
+	case p.faulty:
+		// GoBGP sees a NOTIFICATION that the relay made.
 	case msg == "Peer Down" && p.noted:
 		// A notification was noted during this session; it says more.
 	default:
@@ -122,8 +126,14 @@ func (e *GoBGP) noteLog(msg string, f gobgplog.Fields) {
 }
 
 func notification(msg string, f gobgplog.Fields) string {
-	if code, ok := f["Code"]; ok {
-		return fmt.Sprintf("%s: code %v subcode %v %v", msg, code, f["Subcode"], f["Communicated-Reason"])
+	code, hasCode := f["Code"].(uint8)
+	subcode, hasSubcode := f["Subcode"].(uint8)
+	if hasCode && hasSubcode {
+		text := msg + ": " + bgp.NewNotificationErrorCode(code, subcode).String()
+		if why, _ := f["Communicated-Reason"].(string); why != "" {
+			text += ": " + why
+		}
+		return text
 	}
 	return fmt.Sprintf("%s: %v", msg, f["Data"])
 }

@@ -52,25 +52,27 @@ func (e *GoBGP) setExtended(ctx context.Context, peer netip.Addr, on bool) error
 // watchNextHops follows a session: a peer that comes up with the capability gets what was held back, and
 // one that went down has to show it anew.
 func (e *GoBGP) watchNextHops(from *api.Peer) {
-	addr, err := netip.ParseAddr(from.GetState().GetNeighborAddress())
-	if err != nil {
-		return
-	}
+	addr := e.inside.real(from.GetState().GetNeighborAddress())
 	e.mu.Lock()
 	p := e.peers[addr]
-	up := p != nil && p.state == StateEstablished
-	was := p != nil && p.extended
+	if p == nil {
+		e.mu.Unlock()
+		return
+	}
+	at := p.inside
+	up := p.state == StateEstablished
+	was := p.extended
 	over := !e.started || e.stopped // nothing is announced before the start and after the end
 	e.mu.Unlock()
 	if over || up && was {
 		return
 	}
 	ctx := context.Background()
-	on := up && e.offersExtended(ctx, addr)
+	on := up && e.offersExtended(ctx, at)
 	if !on && !was && up {
 		return
 	}
-	if err := e.setExtended(ctx, addr, on); err != nil {
+	if err := e.setExtended(ctx, at, on); err != nil {
 		e.cfg.Log.WithError(err).WithField("neighbor", addr.String()).Error("bgp engine: next hop policy not changed")
 		return
 	}
@@ -86,7 +88,7 @@ func (e *GoBGP) watchNextHops(from *api.Peer) {
 	if !on || !held {
 		return
 	}
-	err = e.srv.ResetPeer(ctx, &api.ResetPeerRequest{Address: addr.String(), Soft: true, Direction: api.ResetPeerRequest_OUT})
+	err := e.srv.ResetPeer(ctx, &api.ResetPeerRequest{Address: at.String(), Soft: true, Direction: api.ResetPeerRequest_OUT})
 	if err != nil {
 		e.cfg.Log.WithError(err).WithField("neighbor", addr.String()).Error("bgp engine: announcements with IPv6 next hops not sent")
 	}
@@ -94,8 +96,8 @@ func (e *GoBGP) watchNextHops(from *api.Peer) {
 
 // offersExtended reports whether the peer's OPEN had IPv6 next hops for IPv4 unicast in its extended next
 // hop encoding capability (RFC 8950 section 4).
-func (e *GoBGP) offersExtended(ctx context.Context, addr netip.Addr) (yes bool) {
-	err := e.srv.ListPeer(ctx, &api.ListPeerRequest{Address: addr.String()}, func(p *api.Peer) {
+func (e *GoBGP) offersExtended(ctx context.Context, at netip.Addr) (yes bool) {
+	err := e.srv.ListPeer(ctx, &api.ListPeerRequest{Address: at.String()}, func(p *api.Peer) {
 		for _, c := range p.GetState().GetRemoteCap() {
 			var m api.ExtendedNexthopCapability
 			if !c.MessageIs(&m) || c.UnmarshalTo(&m) != nil {

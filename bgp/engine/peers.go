@@ -2,90 +2,96 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
 	"time"
 
 	api "github.com/osrg/gobgp/v3/api"
+
+	"pncd/bgp/relay"
 )
 
 // AddPeer puts the key and the minimum TTL into force first, so that there is no moment in which the
 // peer could come in without.
 func (e *GoBGP) AddPeer(ctx context.Context, p Peer) error {
-	e.mu.Lock()
-	if e.stopped || !e.started {
-		e.mu.Unlock()
-		return ErrStopped
-	}
-	if e.peers[p.Address] != nil {
-		e.mu.Unlock()
-		return fmt.Errorf("bgp engine: peer %s exists already", p.Address)
-	}
-	if p.Passive && !e.lis.hasFamily(p.Address) {
-		e.mu.Unlock()
-		return fmt.Errorf("%w: %s is passive", ErrNoListener, p.Address)
-	}
-	e.peers[p.Address] = &peerState{cfg: p, state: StateIdle, since: time.Now()}
-	err := e.secure(p)
-	e.mu.Unlock()
-
-	if err == nil {
-		err = e.allowExport(ctx, p)
-	}
-	if err == nil {
-		err = e.srv.AddPeer(ctx, &api.AddPeerRequest{Peer: e.toAPI(p)})
-	}
+	at, err := e.inside.take(p.Address)
 	if err != nil {
-		e.forget(ctx, p)
+		return fmt.Errorf("bgp engine: peer %s: %w", p.Address, err)
+	}
+	e.mu.Lock()
+	switch {
+	case e.stopped || e.relay == nil:
+		err = ErrStopped
+	case e.peers[p.Address] != nil:
+		err = fmt.Errorf("bgp engine: peer %s exists already", p.Address)
+	case p.Passive && !e.relay.Listens(p.Address):
+		err = fmt.Errorf("%w: %s is passive", ErrNoListener, p.Address)
+	default:
+		e.peers[p.Address] = &peerState{cfg: p, inside: at, state: StateIdle, since: time.Now()}
+	}
+	e.mu.Unlock()
+	if err != nil {
+		e.inside.release(at)
+		return err
+	}
+	if err := e.addPeer(ctx, p, at); err != nil {
+		e.forget(ctx, p, at)
 		return fmt.Errorf("bgp engine: peer %s: %w", p.Address, err)
 	}
 	return nil
 }
 
-// secure needs e.mu.
-func (e *GoBGP) secure(p Peer) error {
-	if err := probe(p); err != nil {
+func (e *GoBGP) addPeer(ctx context.Context, p Peer, at netip.Addr) error {
+	if err := e.relay.Add(e.relayPeer(p, at)); err != nil {
 		return err
 	}
-	if p.Password != "" {
-		if err := e.lis.setKey(p.Address, p.Password); err != nil {
-			return err
-		}
+	if err := e.allowExport(ctx, p, at); err != nil {
+		return err
 	}
-	return e.lis.setMinTTL(e.minTTLs())
-}
-
-func (e *GoBGP) minTTLs() map[netip.Addr]uint8 {
-	m := map[netip.Addr]uint8{}
-	for a, p := range e.peers {
-		if p.cfg.TTLMin != 0 {
-			m[a] = p.cfg.TTLMin
-		}
-	}
-	return m
-}
-
-// forget undoes what AddPeer did around GoBGP's peer. GoBGP itself leaves the key on the listener
-// when a peer is deleted, which would keep a later session without a key from coming up.
-func (e *GoBGP) forget(ctx context.Context, p Peer) {
-	if err := e.denyExport(ctx, p); err != nil {
-		e.cfg.Log.WithError(err).WithField("neighbor", p.Address).Error("bgp engine: export policy not changed")
-	}
-	if err := e.setExtended(ctx, p.Address, false); err != nil {
-		e.cfg.Log.WithError(err).WithField("neighbor", p.Address).Error("bgp engine: next hop policy not changed")
+	if err := e.srv.AddPeer(ctx, &api.AddPeerRequest{Peer: e.toAPI(p, at)}); err != nil {
+		return err
 	}
 	e.mu.Lock()
-	defer e.mu.Unlock()
+	keyless := e.peers[p.Address].keyless
+	e.mu.Unlock()
+	if keyless {
+		// GoBGP only logs it, and would let any process of this host pretend to be the peer.
+		return errors.Join(
+			fmt.Errorf("%w on GoBGP's listener (is the program built with `godebug multipathtcp=0`?)", ErrMD5),
+			e.srv.DeletePeer(ctx, &api.DeletePeerRequest{Address: at.String()}),
+		)
+	}
+	return nil
+}
+
+// forget undoes what AddPeer did around GoBGP's peer.
+func (e *GoBGP) forget(ctx context.Context, p Peer, at netip.Addr) {
+	log := e.cfg.Log.WithField("neighbor", p.Address.String())
+	if err := e.denyExport(ctx, p, at); err != nil {
+		log.WithError(err).Error("bgp engine: export policy not changed")
+	}
+	if err := e.setExtended(ctx, at, false); err != nil {
+		log.WithError(err).Error("bgp engine: next hop policy not changed")
+	}
+	if err := e.relay.Remove(p.Address); err != nil && !errors.Is(err, relay.ErrNone) {
+		log.WithError(err).Warn("bgp engine: TCP MD5 key or TTL filter left on the listener")
+	}
+	e.mu.Lock()
 	delete(e.peers, p.Address)
-	if p.Password != "" {
-		if err := e.lis.setKey(p.Address, ""); err != nil {
-			e.cfg.Log.WithError(err).WithField("neighbor", p.Address).Warn("bgp engine: TCP MD5 key left on the listener")
-		}
+	e.mu.Unlock()
+	e.inside.release(at)
+}
+
+// insideOf gives the address by which GoBGP knows a peer.
+func (e *GoBGP) insideOf(peer netip.Addr) (netip.Addr, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if p := e.peers[peer]; p != nil {
+		return p.inside, nil
 	}
-	if err := e.lis.setMinTTL(e.minTTLs()); err != nil {
-		e.cfg.Log.WithError(err).Warn("bgp engine: TTL filter not updated")
-	}
+	return netip.Addr{}, fmt.Errorf("bgp engine: %w: %s", ErrNoPeer, peer)
 }
 
 // endTimeout bounds how long RemovePeer waits for a session's end.
@@ -101,7 +107,7 @@ func (e *GoBGP) RemovePeer(ctx context.Context, addr netip.Addr) error {
 	if p == nil {
 		return fmt.Errorf("bgp engine: %w: %s", ErrNoPeer, addr)
 	}
-	if err := e.srv.DeletePeer(ctx, &api.DeletePeerRequest{Address: addr.String()}); err != nil {
+	if err := e.srv.DeletePeer(ctx, &api.DeletePeerRequest{Address: p.inside.String()}); err != nil {
 		return fmt.Errorf("bgp engine: peer %s: %w", addr, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, endTimeout)
@@ -109,7 +115,7 @@ func (e *GoBGP) RemovePeer(ctx context.Context, addr netip.Addr) error {
 	if !e.awaitEnd(ctx, p) {
 		e.cfg.Log.WithField("neighbor", addr.String()).Warn("bgp engine: the session's end takes long; not waiting for it")
 	}
-	e.forget(context.WithoutCancel(ctx), p.cfg)
+	e.forget(context.WithoutCancel(ctx), p.cfg, p.inside)
 	return nil
 }
 
@@ -132,13 +138,14 @@ func (e *GoBGP) awaitEnd(ctx context.Context, p *peerState) bool {
 	}
 }
 
-func (e *GoBGP) toAPI(p Peer) *api.Peer {
+// toAPI is the peer as GoBGP has it: it waits for the relay, on loopback. TTLs are the relay's.
+func (e *GoBGP) toAPI(p Peer, at netip.Addr) *api.Peer {
 	out := &api.Peer{
 		Conf: &api.PeerConf{
-			NeighborAddress: p.Address.String(),
+			NeighborAddress: at.String(),
 			PeerAsn:         p.PeerAS,
 			LocalAsn:        p.LocalAS,
-			AuthPassword:    p.Password,
+			AuthPassword:    e.inside.key,
 			Description:     p.Description,
 			AdminDown:       p.Shutdown != "",
 			// Paths that hold our own AS come in, and package bgp refuses them: GoBGP would keep
@@ -156,20 +163,11 @@ func (e *GoBGP) toAPI(p Peer) *api.Peer {
 			HoldTime:          seconds(p.HoldTime),
 			KeepaliveInterval: seconds(p.Keepalive),
 		}},
-		Transport: &api.Transport{PassiveMode: p.Passive, RemotePort: uint32(p.Port)},
+		Transport: &api.Transport{PassiveMode: true},
 		GracefulRestart: &api.GracefulRestart{
 			Enabled: p.Restart, HelperOnly: true, RestartTime: uint32(seconds(p.HoldTime)),
 			LonglivedEnabled: p.Restart && p.LongLived,
 		},
-	}
-	if p.LocalAddress.IsValid() {
-		out.Transport.LocalAddress = p.LocalAddress.String()
-	}
-	if p.TTLMin != 0 {
-		out.TtlSecurity = &api.TtlSecurity{Enabled: true, TtlMin: uint32(p.TTLMin)}
-	}
-	if p.Multihop != 0 {
-		out.EbgpMultihop = &api.EbgpMultihop{Enabled: true, MultihopTtl: uint32(p.Multihop)}
 	}
 	for _, f := range p.Families {
 		out.AfiSafis = append(out.AfiSafis, &api.AfiSafi{
@@ -208,14 +206,12 @@ func fromAPIFamily(f *api.Family) Family {
 func (e *GoBGP) Status(ctx context.Context) ([]PeerStatus, error) {
 	var out []PeerStatus
 	err := e.srv.ListPeer(ctx, &api.ListPeerRequest{}, func(p *api.Peer) {
-		addr, err := netip.ParseAddr(p.GetState().GetNeighborAddress())
-		if err != nil {
-			return
-		}
+		addr := e.inside.real(p.GetState().GetNeighborAddress())
+		outside := e.relay.Stats(addr)
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		if mine := e.peers[addr]; mine != nil {
-			st := mine.status(p)
+			st := mine.status(p, outside)
 			st.Advertised = e.advertised(mine, st)
 			out = append(out, st)
 		}
@@ -224,11 +220,18 @@ func (e *GoBGP) Status(ctx context.Context) ([]PeerStatus, error) {
 	return out, err
 }
 
-func (p *peerState) status(from *api.Peer) PeerStatus {
+func (p *peerState) status(from *api.Peer, outside relay.Stats) PeerStatus {
 	s := PeerStatus{
 		Address: p.cfg.Address, PeerAS: p.cfg.PeerAS, LocalAS: p.cfg.LocalAS,
 		State: p.state, Since: p.since, LastError: p.lastError, Flaps: p.flaps, Restart: p.restart,
 		SentUpdates: from.GetState().GetMessages().GetSent().GetUpdate(),
+		Messages:    messages(from.GetState().GetMessages()),
+		Findings:    outside.Findings, Faults: outside.Faults,
+	}
+	if outside.Remote.IsValid() {
+		s.LocalAddress, s.LocalPort, s.RemotePort = outside.Local.Addr(), outside.Local.Port(), outside.Remote.Port()
+	} else if p.state == StateOpenSent {
+		s.State = StateActive // GoBGP's end of a connection that nobody has
 	}
 	for _, f := range from.GetAfiSafis() {
 		s.Received += f.GetState().GetReceived()
@@ -237,10 +240,19 @@ func (p *peerState) status(from *api.Peer) PeerStatus {
 		return s
 	}
 	s.RouterID, _ = netip.ParseAddr(from.GetState().GetRouterId())
-	s.LocalAddress, _ = netip.ParseAddr(from.GetTransport().GetLocalAddress())
 	s.HoldTime = time.Duration(from.GetTimers().GetState().GetNegotiatedHoldTime()) * time.Second
 	s.Families = negotiated(p.cfg.Families, from)
 	return s
+}
+
+func messages(m *api.Messages) Messages {
+	count := func(m *api.Message) MessageCounts {
+		return MessageCounts{
+			Opens: m.GetOpen(), Updates: m.GetUpdate(), Notifications: m.GetNotification(),
+			Keepalives: m.GetKeepalive(), Refreshes: m.GetRefresh(),
+		}
+	}
+	return Messages{Sent: count(m.GetSent()), Received: count(m.GetReceived())}
 }
 
 // advertised counts the announcements that go to a peer. GoBGP's own number is filtered anew for each

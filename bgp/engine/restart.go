@@ -42,7 +42,11 @@ func (e *GoBGP) restartOf(addr netip.Addr) (r Restart) {
 	if over {
 		return r
 	}
-	err := e.srv.ListPeer(context.Background(), &api.ListPeerRequest{Address: addr.String()}, func(p *api.Peer) {
+	at, err := e.insideOf(addr)
+	if err != nil {
+		return r // it was removed meanwhile
+	}
+	err = e.srv.ListPeer(context.Background(), &api.ListPeerRequest{Address: at.String()}, func(p *api.Peer) {
 		r = readRestart(p.GetState().GetRemoteCap())
 	})
 	if err != nil {

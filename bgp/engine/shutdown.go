@@ -17,7 +17,7 @@ func (e *GoBGP) Shutdown(ctx context.Context, addr netip.Addr, message string) e
 	if p == nil {
 		return fmt.Errorf("bgp engine: %w: %s", ErrNoPeer, addr)
 	}
-	if err := e.srv.DisablePeer(ctx, &api.DisablePeerRequest{Address: addr.String(), Communication: message}); err != nil {
+	if err := e.srv.DisablePeer(ctx, &api.DisablePeerRequest{Address: p.inside.String(), Communication: message}); err != nil {
 		return fmt.Errorf("bgp engine: peer %s: %w", addr, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, endTimeout)

@@ -188,10 +188,10 @@ func (e *GoBGP) Replay(ctx context.Context, families []Family) error {
 	r := &replay{paths: map[pathKey]struct{}{}, peers: map[netip.Addr]struct{}{}}
 	e.mu.Lock()
 	e.replays[r] = struct{}{}
-	var up []Peer
+	var up []*peerState
 	for _, p := range e.peers {
 		if p.state == StateEstablished {
-			up = append(up, p.cfg)
+			up = append(up, p)
 		}
 	}
 	e.mu.Unlock()
@@ -201,21 +201,21 @@ func (e *GoBGP) Replay(ctx context.Context, families []Family) error {
 	for _, p := range up {
 		for _, f := range families {
 			err := e.srv.ListPath(ctx, &api.ListPathRequest{
-				TableType: api.TableType_ADJ_IN, Name: p.Address.String(), Family: f.api(),
+				TableType: api.TableType_ADJ_IN, Name: p.inside.String(), Family: f.api(),
 			}, func(d *api.Destination) {
 				for _, from := range d.GetPaths() {
-					ev := Event{Kind: EventPath, Peer: p.Address, Family: f}
+					ev := Event{Kind: EventPath, Peer: p.cfg.Address, Family: f}
 					var err error
 					if ev.Path, err = toPath(from); err != nil && !ev.Path.Prefix.IsValid() {
 						continue // was counted when it came in
 					}
-					ev.Path.OwnAS = ev.Path.count(p.LocalAS)
+					ev.Path.OwnAS = ev.Path.count(p.cfg.LocalAS)
 					ev.Path.asPath = nil
 					events = append(events, ev)
 				}
 			})
 			if err != nil {
-				errs = append(errs, fmt.Errorf("bgp engine: %s: paths of %s: %w", p.Address, f, err))
+				errs = append(errs, fmt.Errorf("bgp engine: %s: paths of %s: %w", p.cfg.Address, f, err))
 			}
 		}
 	}

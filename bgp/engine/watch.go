@@ -30,8 +30,8 @@ func (e *GoBGP) watch(r *api.WatchEventResponse) {
 }
 
 func (e *GoBGP) watchState(typ api.WatchEventResponse_PeerEvent_Type, from *api.Peer) {
-	addr, err := netip.ParseAddr(from.GetState().GetNeighborAddress())
-	if err != nil || typ == api.WatchEventResponse_PeerEvent_END_OF_INIT {
+	addr := e.inside.real(from.GetState().GetNeighborAddress())
+	if !addr.IsValid() || typ == api.WatchEventResponse_PeerEvent_END_OF_INIT {
 		return
 	}
 	state := State(from.GetState().GetSessionState())
@@ -50,8 +50,11 @@ func (e *GoBGP) watchState(typ api.WatchEventResponse_PeerEvent_Type, from *api.
 	ev.Keep = p.restarting
 	if state == StateEstablished {
 		p.flaps++
-		p.noted, p.restarting = false, false
+		p.noted, p.faulty, p.restarting = false, false, false
 		p.restart = ev.Restart
+	}
+	if state == StateActive {
+		p.faulty = false
 	}
 	p.state, p.since = state, time.Now()
 	e.touch(&ev)
@@ -59,8 +62,8 @@ func (e *GoBGP) watchState(typ api.WatchEventResponse_PeerEvent_Type, from *api.
 }
 
 func (e *GoBGP) watchPath(from *api.Path) {
-	addr, err := netip.ParseAddr(from.GetNeighborIp())
-	if err != nil {
+	addr := e.inside.real(from.GetNeighborIp())
+	if !addr.IsValid() {
 		return
 	}
 	ev := Event{Peer: addr, Family: fromAPIFamily(from.GetFamily())}
@@ -68,6 +71,7 @@ func (e *GoBGP) watchPath(from *api.Path) {
 		ev.Kind = EventEndOfRIB
 	} else {
 		ev.Kind = EventPath
+		var err error
 		if ev.Path, err = toPath(from); err != nil {
 			e.conversionErrors.Add(1)
 			e.cfg.Log.WithError(err).WithField("neighbor", addr).Warn("bgp engine: path can't be read in full")

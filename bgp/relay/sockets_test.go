@@ -1,4 +1,4 @@
-package engine
+package relay
 
 import (
 	"context"
@@ -13,23 +13,6 @@ import (
 )
 
 var addr = netip.MustParseAddr
-
-func TestAnMPTCPListenerIsRefused(t *testing.T) {
-	var lc net.ListenConfig
-	lc.SetMultipathTCP(true)
-	l, err := lc.Listen(context.Background(), "tcp4", "127.0.0.31:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	if !isMPTCP(t, l) {
-		t.Skip("this kernel has no MPTCP")
-	}
-	port := l.Addr().(*net.TCPAddr).Port
-	if ls, err := findListeners(port, []netip.Addr{addr("127.0.0.31")}); !errors.Is(err, ErrMultipath) {
-		t.Errorf("%+v, %v", ls, err)
-	}
-}
 
 func isMPTCP(t *testing.T, l net.Listener) bool {
 	rc, err := l.(*net.TCPListener).SyscallConn()
@@ -53,23 +36,27 @@ func TestListenersOfThisModuleAreNotMPTCP(t *testing.T) {
 	}
 }
 
-func TestTheListenersAreFoundByPortAndAddress(t *testing.T) {
-	l, err := net.Listen("tcp4", "127.0.0.32:0")
+func listening(t *testing.T, at ...string) *listeners {
+	t.Helper()
+	var all []netip.AddrPort
+	for _, a := range at {
+		all = append(all, netip.MustParseAddrPort(a))
+	}
+	ls, err := listen(context.Background(), all)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	port := l.Addr().(*net.TCPAddr).Port
-	ls, err := findListeners(port, []netip.Addr{addr("127.0.0.32")})
-	if err != nil {
-		t.Fatal(err)
+	t.Cleanup(ls.close)
+	return ls
+}
+
+func TestListenersTakeKeysAndFilters(t *testing.T) {
+	ls := listening(t, "127.0.0.32:0")
+	if isMPTCP(t, ls.socks[0].TCPListener) {
+		t.Error("the listener is MPTCP")
 	}
-	defer ls.close()
-	if len(ls.socks) != 1 || ls.socks[0].ipv6 || !ls.hasFamily(addr("192.0.2.1")) || ls.hasFamily(addr("2001:db8::1")) {
-		t.Errorf("%+v", ls)
-	}
-	if _, err := findListeners(port, []netip.Addr{addr("127.0.0.33")}); !errors.Is(err, ErrListen) {
-		t.Errorf("a socket on another address was taken: %v", err)
+	if !ls.hasFamily(addr("192.0.2.1")) || ls.hasFamily(addr("2001:db8::1")) {
+		t.Error("families are wrong")
 	}
 	for _, key := range []string{"secret", "other", "", ""} {
 		if err := ls.setKey(addr("192.0.2.1"), key); err != nil {
@@ -93,13 +80,79 @@ func TestTheListenersAreFoundByPortAndAddress(t *testing.T) {
 	}
 }
 
+func TestATakenAddressIsAnErrorThatNamesIt(t *testing.T) {
+	ls := listening(t, "127.0.0.33:0")
+	at := addrPort(ls.socks[0].Addr())
+	if _, err := Start(context.Background(), Config{Listen: []netip.AddrPort{at}}); !errors.Is(err, ErrListen) || !strings.Contains(err.Error(), at.String()) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestWithoutListenersThereIsNothingToSet(t *testing.T) {
+	ls := listening(t)
+	if err := errors.Join(ls.setKey(addr("192.0.2.1"), "x"), ls.setMinTTL(nil)); err != nil || ls.hasFamily(addr("192.0.2.1")) {
+		t.Error(err)
+	}
+}
+
 func TestProbeSaysWhatCannotBeSet(t *testing.T) {
-	for _, a := range []string{"192.0.2.1", "2001:db8::1"} {
-		if err := probe(Peer{Address: addr(a), Password: "secret", TTLMin: 254}); err != nil {
+	for _, a := range []string{"192.0.2.1", "2001:db8::1", "fe80::1%lo"} {
+		p := Peer{Address: addr(a), Password: "secret", TTL: 255, TTLMin: 254}
+		if err := p.probe(); err != nil {
 			t.Errorf("%s: %v", a, err)
 		}
-		if err := probe(Peer{Address: addr(a), Password: strings.Repeat("x", 81)}); !errors.Is(err, ErrMD5) {
+		p.Password = strings.Repeat("x", 81)
+		if err := p.probe(); !errors.Is(err, ErrMD5) {
 			t.Errorf("%s: key too long: %v", a, err)
+		}
+	}
+}
+
+// RFC 5082 section 3, RFC 4594 section 3.2.
+func TestConnectionsHaveTheNeighboursTTLAndDSCP(t *testing.T) {
+	get := func(c *net.TCPConn, o option) int {
+		raw, err := c.SyscallConn()
+		v := 0
+		if err == nil {
+			err = onSocket(raw, func(fd int) (err error) { v, err = unix.GetsockoptInt(fd, o.level, o.name); return })
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	for _, tt := range []struct {
+		at       string
+		ttl, min uint8
+		want     int
+	}{{"127.0.0.34", 255, 254, 255}, {"127.0.0.34", 1, 0, 1}, {"127.0.0.34", 0, 0, 64}, {"::1", 255, 254, 255}, {"::1", 0, 0, 64}} {
+		v6 := addr(tt.at).Is6()
+		ls := listening(t, netip.AddrPortFrom(addr(tt.at), 0).String())
+		p := &Peer{Address: addr(tt.at), Port: addrPort(ls.socks[0].Addr()).Port(), TTL: tt.ttl, TTLMin: tt.min, ConnectRetry: dialTimeout}
+		out, err := dialPeer(context.Background(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer out.Close()
+		in, err := ls.socks[0].AcceptTCP()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer in.Close()
+		raw, _ := in.SyscallConn()
+		if err := onSocket(raw, p.secure); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []*net.TCPConn{out, in} {
+			if got := get(c, ttl(v6, 0)); got != tt.want {
+				t.Errorf("%+v: TTL %d", tt, got)
+			}
+			if got := get(c, ttlMin(v6, 0)); got != int(tt.min) {
+				t.Errorf("%+v: minimum TTL %d", tt, got)
+			}
+			if got := get(c, trafficClass(v6)); got != 0xc0 {
+				t.Errorf("%+v: traffic class %#x, want CS6", tt, got)
+			}
 		}
 	}
 }
@@ -147,13 +200,4 @@ func TestTheTTLFilterDropsOnlyLowTTLsOfItsPeers(t *testing.T) {
 	if ttlFilter(true, map[netip.Addr]uint8{addr("192.0.2.1"): 255}) != nil {
 		t.Error("a filter without need")
 	}
-}
-
-func TestWithoutListenersThereIsNothingToSet(t *testing.T) {
-	var ls *listeners
-	if err := errors.Join(ls.setKey(addr("192.0.2.1"), "x"), ls.setMinTTL(nil)); err != nil || ls.hasFamily(addr("192.0.2.1")) {
-		t.Error(err)
-	}
-	ls.close()
-
 }

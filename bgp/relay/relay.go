@@ -1,0 +1,284 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"pncd/bgp/guard"
+)
+
+// ErrExists and ErrNone say that a neighbour is there already, or isn't.
+var (
+	ErrExists = errors.New("neighbour exists already")
+	ErrNone   = errors.New("no such neighbour")
+)
+
+// Config is what a relay needs to know.
+type Config struct {
+	RouterID netip.Addr       // our BGP Identifier
+	Listen   []netip.AddrPort // where neighbours connect; none: nowhere
+	Speaker  netip.AddrPort   // where the speaker listens, on loopback
+	Key      string           // the TCP MD5 key of the legs, at most 80 octets
+
+	// Decoder, when not nil, gives what decodes a message under a session's options, for messages that
+	// the guard isn't sure of. It gets both OPENs. It must not panic, nor may what it gives.
+	Decoder func(sent, received []byte) func(msg []byte) error
+	// Note is told what an operator wants to know about a neighbour. It must not call the relay.
+	Note func(neighbor netip.Addr, n Note)
+	Log  logrus.FieldLogger
+}
+
+// Note is something to know about a neighbour: one of its fields is set.
+type Note struct {
+	Text     string       // a connection couldn't be made, or was lost
+	Received []byte       // a NOTIFICATION that came in place of an OPEN
+	Fault    *guard.Fault // why a connection was ended, and with which NOTIFICATION
+}
+
+// Peer is a neighbour.
+type Peer struct {
+	Address      netip.Addr // of the neighbour; a link-local one with its zone
+	Port         uint16
+	LocalAddress netip.Addr // source of connections, and the only address at which they are taken; invalid: any
+	Passive      bool
+	Password     string        // TCP MD5 key, at most 80 octets; empty: none
+	TTL          uint8         // of what is sent; 0: the system's
+	TTLMin       uint8         // of what is taken; 0: any
+	ConnectRetry time.Duration // at least a second
+	HoldTime     time.Duration // after how long without reading a neighbour is lost
+	LocalAS      uint32
+	Restart      bool       // routes are kept through a graceful restart
+	Inside       netip.Addr // of 127/8, by which the speaker knows it
+	Guard        guard.Config
+}
+
+// State is what the speaker is at with a neighbour.
+type State uint8
+
+// The states.
+const (
+	Down        State = iota
+	Active            // takes a connection
+	Opening           // has one
+	Established       // has a session
+)
+
+// Stats is what a relay knows about a neighbour.
+type Stats struct {
+	Local, Remote netip.AddrPort        // of the connection that has the session; invalid without
+	Findings      map[guard.Kind]uint64 // what the guard mended or ignored
+	Faults        uint64                // connections ended for what the neighbour sent
+}
+
+// Relay owns the connections of all neighbours. It is safe for concurrent use.
+type Relay struct {
+	cfg     Config
+	lis     *listeners
+	accepts sync.WaitGroup
+	conns   sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool
+	peers  map[netip.Addr]*neighbor
+	seen   time.Time // when a stranger was logged
+}
+
+// Start begins to listen. Errors wrap ErrListen.
+func Start(ctx context.Context, cfg Config) (*Relay, error) {
+	lis, err := listen(ctx, cfg.Listen)
+	if err != nil {
+		return nil, err
+	}
+	r := &Relay{cfg: cfg, lis: lis, peers: map[netip.Addr]*neighbor{}}
+	for _, l := range lis.socks {
+		r.accepts.Add(1)
+		go r.accept(l)
+	}
+	return r, nil
+}
+
+// acceptPause is how long to wait when the system has no more file descriptors.
+const acceptPause = 100 * time.Millisecond
+
+func (r *Relay) accept(l *listener) {
+	defer r.accepts.Done()
+	for {
+		c, err := l.AcceptTCP()
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return
+		case err != nil:
+			r.cfg.Log.WithError(err).Warn("bgp relay: a connection couldn't be taken")
+			time.Sleep(acceptPause)
+			continue
+		}
+		r.welcome(c)
+	}
+}
+
+// welcome hands a connection to its neighbour. A stranger's is closed.
+func (r *Relay) welcome(c *net.TCPConn) {
+	from := addrPort(c.RemoteAddr())
+	r.mu.Lock()
+	n := r.peers[from.Addr()]
+	now := time.Now()
+	log := n == nil && now.Sub(r.seen) >= time.Second // no more often: it is for the stranger to decide how often
+	if log {
+		r.seen = now
+	}
+	r.mu.Unlock()
+	if n == nil {
+		c.Close()
+		if log {
+			r.cfg.Log.WithField("from", from.String()).Info("bgp: closed the connection of someone who is no neighbour")
+		}
+		return
+	}
+	raw, err := c.SyscallConn()
+	if err == nil {
+		err = onSocket(raw, n.cfg.secure)
+	}
+	if err != nil {
+		n.note(fmt.Sprintf("connection not taken: %v", err))
+		c.Close()
+		return
+	}
+	n.offer(c)
+}
+
+// Listens reports whether neighbours of the address's family can connect.
+func (r *Relay) Listens(a netip.Addr) bool { return r.lis.hasFamily(a) }
+
+// Add makes a neighbour known and puts its key and minimum TTL into force, before any connection with it
+// is taken or made. Errors wrap ErrExists, ErrMD5 or ErrTTLMin; then it isn't known.
+func (r *Relay) Add(p Peer) error {
+	if err := p.probe(); err != nil {
+		return err
+	}
+	n := &neighbor{r: r, cfg: p, self: speaker{r.cfg.RouterID, p.LocalAS}, wake: make(chan struct{}, 1)}
+	n.ctx, n.stop = context.WithCancel(context.Background())
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return net.ErrClosed
+	}
+	if r.peers[p.Address] != nil {
+		return fmt.Errorf("%w: %s", ErrExists, p.Address)
+	}
+	if err := r.secure(p); err != nil {
+		return errors.Join(err, r.unsecure(p))
+	}
+	r.peers[p.Address] = n
+	n.wg.Add(1)
+	go n.runSteps()
+	return nil
+}
+
+// secure needs mu, as unsecure.
+func (r *Relay) secure(p Peer) error {
+	if p.Password != "" {
+		if err := r.lis.setKey(p.Address, p.Password); err != nil {
+			return err
+		}
+	}
+	if p.TTLMin == 0 {
+		return nil
+	}
+	min := r.minTTLs()
+	min[p.Address] = p.TTLMin
+	return r.lis.setMinTTL(min)
+}
+
+func (r *Relay) unsecure(p Peer) error {
+	var errs []error
+	if p.Password != "" {
+		errs = append(errs, r.lis.setKey(p.Address, ""))
+	}
+	if p.TTLMin != 0 {
+		errs = append(errs, r.lis.setMinTTL(r.minTTLs()))
+	}
+	return errors.Join(errs...)
+}
+
+func (r *Relay) minTTLs() map[netip.Addr]uint8 {
+	m := map[netip.Addr]uint8{}
+	for a, n := range r.peers {
+		if n.cfg.TTLMin != 0 {
+			m[a] = n.cfg.TTLMin
+		}
+	}
+	return m
+}
+
+// Remove forgets a neighbour. The speaker has ended its session before: what it sent at the end is
+// written, and then the connection is closed. An error says that a key or a filter stayed behind.
+func (r *Relay) Remove(a netip.Addr) error {
+	r.mu.Lock()
+	n := r.peers[a]
+	delete(r.peers, a)
+	r.mu.Unlock()
+	if n == nil {
+		return fmt.Errorf("%w: %s", ErrNone, a)
+	}
+	n.close()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.peers[a] != nil || r.closed {
+		return nil
+	}
+	return r.unsecure(n.cfg)
+}
+
+// Tell says what the speaker is at with a neighbour, and whether it is to stay down.
+func (r *Relay) Tell(a netip.Addr, s State, down bool) {
+	if n := r.neighbor(a); n != nil {
+		n.setState(s, down)
+	}
+}
+
+// Stats reads what is known about a neighbour.
+func (r *Relay) Stats(a netip.Addr) Stats {
+	n := r.neighbor(a)
+	if n == nil {
+		return Stats{}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s := n.stats
+	s.Findings = maps.Clone(s.Findings)
+	return s
+}
+
+func (r *Relay) neighbor(a netip.Addr) *neighbor {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.peers[a]
+}
+
+// Close stops listening, ends all connections and waits for every goroutine.
+func (r *Relay) Close() {
+	r.mu.Lock()
+	r.closed = true
+	ns := r.peers
+	r.peers = map[netip.Addr]*neighbor{}
+	r.mu.Unlock()
+	r.lis.close()
+	r.accepts.Wait()
+	var wg sync.WaitGroup
+	for _, n := range ns {
+		wg.Go(n.close)
+	}
+	wg.Wait()
+	r.conns.Wait()
+}
+
+func jitter(d time.Duration) time.Duration { return rand.N(d) }
