@@ -17,13 +17,20 @@ import (
 // A proxy, a route reflector (FRR) and a congestion node; policies at both ends.
 func TestBGPPolicyAndShutdownWithFRR(t *testing.T) {
 	needFRR(t)
-	frr := strings.Replace(preferFRR(t, "reflector", nReflector, []int{nProxy, nCongestion}, ""), " no bgp default", " bgp log-neighbor-changes\n no bgp default", 1)
-	l := upBGP(t, "bgp-policy", false, []bgpNode{
+	for _, v6 := range []bool{false, true} {
+		t.Run(familyOf(v6).af, func(t *testing.T) { testPolicy(t, familyOf(v6)) })
+	}
+}
+
+func testPolicy(t *testing.T, f labFamily) {
+	frr := strings.Replace(preferFRR(t, f, "reflector", nReflector, []int{nProxy, nCongestion}, ""), " no bgp default", " bgp log-neighbor-changes\n no bgp default", 1)
+	l := upBGP(t, "bgp-policy-"+f.af, f.v6, []bgpNode{
 		{name: "reflector", n: nReflector, image: "frr", files: map[string]string{"/etc/frr/frr.conf": frr}},
 		{name: "proxy", n: nProxy},
 		{name: "congestion", n: nCongestion},
 	})
-	const sent, other, held = "192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24"
+	w := waysOf(f.v6)
+	sent, other, held := w.originate, w.inline, w.both
 	reflector := l.at(nReflector)
 	community := func(s string) bgp.Community {
 		c, err := bgp.ParseCommunity(s)
@@ -63,7 +70,7 @@ func TestBGPPolicyAndShutdownWithFRR(t *testing.T) {
 	if n := proxy.Ask(speakertest.Request{}).Neighbor(reflector.String()); n.Advertised != 2 {
 		t.Errorf("%d announcements counted, want 2", n.Advertised)
 	}
-	if out := l.vtysh("reflector", "show bgp ipv4 unicast "+sent); !strings.Contains(out, "65000:100") || !strings.Contains(out, "65000:1:100") {
+	if out := l.vtysh("reflector", "show bgp "+f.af+" unicast "+sent); !strings.Contains(out, "65000:100") || !strings.Contains(out, "65000:1:100") {
 		t.Errorf("no communities at the reflector:\n%s", out)
 	}
 
@@ -73,7 +80,7 @@ func TestBGPPolicyAndShutdownWithFRR(t *testing.T) {
 		return len(rs) == 1 && rs[0].Disregarded == pnc.DisregardCommunityMissing && hasEvent(a, sent, pnc.DisregardCommunityMissing)
 	})
 	// The originator is the proxy, by its ORIGINATOR_ID; the reflector is not.
-	from := func(n int) []netip.Prefix { return []netip.Prefix{netip.PrefixFrom(l.at(n), 32)} }
+	from := func(n int) []netip.Prefix { return []netip.Prefix{netip.PrefixFrom(labAddr(false, n), 32)} }
 	configure(func(n *bgp.NeighborConfig) { n.AcceptFrom = from(nReflector) })
 	congestion.Await("another originator is asked for", func(a speakertest.Answer) bool {
 		rs := a.Of(sent)

@@ -41,6 +41,7 @@ type Request struct {
 // Answer is the state after a request was done.
 type Answer struct {
 	Error          string
+	PID            int         // of the speaker's process
 	Routes         []pnc.Route // sorted by prefix, peer and path identifier
 	Disregarded    []pnc.Event // oldest first
 	Neighbors      []bgp.NeighborStatus
@@ -117,7 +118,7 @@ func do(sp *bgp.Speaker, sink *memory, r Request, stop func() error) Answer {
 	case r.Stop:
 		err = stop()
 	}
-	a := Answer{Neighbors: sp.Neighbors(), Advertisements: sp.Advertisements(), Counters: sp.Counters()}
+	a := Answer{PID: os.Getpid(), Neighbors: sp.Neighbors(), Advertisements: sp.Advertisements(), Counters: sp.Counters()}
 	if err != nil {
 		a.Error = err.Error()
 	}
