@@ -14,6 +14,7 @@ import (
 
 func TestMain(m *testing.M) {
 	speakertest.Serve()
+	serveHeld()
 	os.Exit(m.Run())
 }
 
