@@ -7,14 +7,11 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"pncd/bgp"
-	"pncd/bgp/speakertest"
 )
 
 // Neighbours over TCP come and go, a hundred sessions in all, half of which end without a word, each with routes
@@ -81,42 +78,23 @@ func TestAHundredSessionsOverTCPLeaveNothingBehind(t *testing.T) {
 
 func peerAt(n int) netip.Addr { return netip.AddrFrom4([4]byte{127, 0, 1, byte(n + 1)}) }
 
-// rawSession is an established session of a neighbour that has announced its prefixes, each with a PNC. A connection
-// that the speaker closes before its OPEN came too early.
+// rawSession is an established session of a neighbour that has announced its prefixes, each with a PNC. What comes is
+// read and forgotten, so that the other end never waits.
 func rawSession(t *testing.T, port, n, prefixes int) net.Conn {
 	t.Helper()
-	open := append(octets(t, "04 fde8 005a"), peerAt(n).AsSlice()...)
-	open = append(open, octets(t, "10 0206 0104 00010001 0206 4104 0000fde8")...)
 	attrs := octets(t, "40010100 400200 400304c6336401 40050400000064 c02710 0001 01 04 c6336401 ff78 0004 c6336407")
 	body := append([]byte{0, 0, 0, byte(len(attrs))}, attrs...)
 	for i := range prefixes {
 		body = append(body, 24, 10, byte(n), byte(i))
 	}
-	all := slices.Concat(message(1, open), message(4, nil), message(2, body))
-	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: peerAt(n).AsSlice()}}
-	for end := time.Now().Add(speakertest.Deadline); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		c, err := d.DialContext(t.Context(), "tcp", net.JoinHostPort(atA, strconv.Itoa(port)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.ReadFull(c, make([]byte, 19)); err != nil {
-			c.Close()
-			continue
-		}
-		if _, err := c.Write(all); err != nil {
-			t.Fatal(err)
-		}
-		// What comes is read and forgotten, so that the other end never waits; it ends with the connection.
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			_, _ = io.Copy(io.Discard, c)
-		}()
-		t.Cleanup(func() { c.Close(); <-done })
-		return c
-	}
-	t.Fatalf("%s got no session", peerAt(n))
-	return nil
+	c := rawConn(t, port, n, message(2, body))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = io.Copy(io.Discard, c)
+	}()
+	t.Cleanup(func() { c.Close(); <-done })
+	return c
 }
 
 func octets(t *testing.T, s string) []byte {
