@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"strings"
 	"sync/atomic"
 
 	gobgplog "github.com/osrg/gobgp/v3/pkg/log"
@@ -114,7 +115,7 @@ func (e *GoBGP) noteLog(msg string, f gobgplog.Fields) {
 		p.keyless = true
 	case msg == "peer graceful restart":
 		p.restarting = true
-	case p.faulty:
+	case p.faulty, madeByRelay(p.lastError, msg, f):
 		// GoBGP sees a NOTIFICATION that the relay made.
 	case msg == "Peer Down" && p.noted:
 		// A notification was noted during this session; it says more.
@@ -123,6 +124,25 @@ func (e *GoBGP) noteLog(msg string, f gobgplog.Fields) {
 		p.noted = true
 		p.final = msg == "prefix limit reached"
 	}
+}
+
+// madeByRelay reports whether GoBGP tells of the Cease with which the relay ends its side of a session that
+// ends for what the peer sent. The fault, which is the last error by then, can be known before GoBGP's
+// event that the session was established, so that the state of the session doesn't tell.
+func madeByRelay(lastError, msg string, f gobgplog.Fields) bool {
+	const reset, why = bgp.BGP_ERROR_SUB_HARD_RESET, "sent notification: "
+	if !strings.HasPrefix(lastError, why) {
+		return false
+	}
+	if msg == "Peer Down" {
+		reason := fmt.Sprint(f["Reason"])
+		return reason == "hard-reset" || reason == "notification-received "+bgp.NewNotificationErrorCode(bgp.BGP_ERROR_CEASE, reset).String()
+	}
+	code, _ := f["Code"].(uint8)
+	subcode, _ := f["Subcode"].(uint8)
+	data, _ := f["Data"].([]byte)
+	return msg == "received notification" && code == bgp.BGP_ERROR_CEASE && subcode == reset && len(data) == 2 &&
+		strings.HasPrefix(lastError, why+bgp.NewNotificationErrorCode(data[0], data[1]).String())
 }
 
 func notification(msg string, f gobgplog.Fields) string {
