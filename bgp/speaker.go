@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -111,8 +112,11 @@ func (s *Speaker) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return s.stop()
 		case <-s.eng.Events():
-			s.handle()
+			n := s.handle()
 			s.follow(ctx)
+			if n >= bulk {
+				s.pause(ctx)
+			}
 		case <-tick.C:
 			s.tick()
 			s.follow(ctx)
@@ -150,16 +154,36 @@ func (s *Speaker) stop() error {
 	return err
 }
 
+// A batch for the sink has mostEvents at most, which bounds what it takes besides the routes. After bulk
+// events or more at once, as at the begin of a session, the speaker lets more come together for bulkPause: a route
+// table has less to do for one large change than for many small ones.
+const (
+	bulk       = 512
+	bulkPause  = 50 * time.Millisecond
+	mostEvents = 1 << 16
+)
+
+func (s *Speaker) pause(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(bulkPause):
+	}
+}
+
 // handle takes in what the engine reports, tells the sink, and notes what announcements have to follow. The
-// events are taken under the lock: those of a session must not get past its removal by a request.
-func (s *Speaker) handle() {
+// events are taken under the lock: those of a session must not get past its removal by a request. It gives how
+// many there were.
+func (s *Speaker) handle() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	events := s.eng.Take()
-	s.deliver(s.rib.apply(s.clock(), events))
+	for some := range slices.Chunk(events, mostEvents) {
+		s.deliver(s.rib.apply(s.clock(), some))
+	}
 	s.noteSessions()
 	s.logStates(events)
 	s.orig.notice(events)
+	return len(events)
 }
 
 // logStates tells what an operator wants to see of sessions: that one is up, or down again.
