@@ -90,7 +90,7 @@ router bgp %d
 
 	// Without any key its routes count for nothing at all (RFC 8212), and the PNC is still reported.
 	border.Must(speakertest.Request{Configure: at(func(*bgp.NeighborConfig) {})})
-	got = border.Await("no route, and a record", func(a speakertest.Answer) bool {
+	border.Await("no route, and a record", func(a speakertest.Answer) bool {
 		return len(a.Routes) == 0 && a.Up(l.at(nRouter).String()) && count(a) == 1
 	})
 	none("by default")
