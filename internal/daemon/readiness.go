@@ -104,7 +104,7 @@ func announcedHere(p *config.Proxy, requested []bgp.OriginateConfig) map[readine
 	}
 	for _, o := range requested {
 		if slices.Contains(own, o.Proxy.Unmap()) {
-			out[readiness.Key{Prefix: o.Prefix}] = o.Proxy.Unmap()
+			out[readiness.Key{Context: o.Context, Prefix: o.Prefix}] = o.Proxy.Unmap()
 		}
 	}
 	return out

@@ -355,11 +355,13 @@ func TestOnlyWhatNamesThisProxyIsJudged(t *testing.T) {
 	got := announcedHere(p, []bgp.OriginateConfig{
 		{Prefix: netip.MustParsePrefix("203.0.113.0/24"), Proxy: netip.MustParseAddr("2001:db8::1")},
 		{Prefix: netip.MustParsePrefix("203.0.114.0/24"), Proxy: netip.MustParseAddr("2001:db8::2")},
+		{Context: "blue", Prefix: netip.MustParsePrefix("203.0.115.0/24"), Proxy: p.IPv4.Addr},
 	})
 	want := map[readiness.Key]netip.Addr{
 		theSender: p.IPv4.Addr,
 		{Context: "blue", Prefix: netip.MustParsePrefix("198.51.103.0/24")}: p.IPv6.Addr,
 		{Prefix: netip.MustParsePrefix("203.0.113.0/24")}:                   p.IPv6.Addr,
+		{Context: "blue", Prefix: netip.MustParsePrefix("203.0.115.0/24")}:  p.IPv4.Addr,
 	}
 	if len(got) != len(want) {
 		t.Errorf("got %v", got)
