@@ -83,7 +83,7 @@ func start(t *testing.T, yaml string) *running {
 }
 
 func (d *Daemon) up() bool {
-	ok, _ := d.tracker.Reach(netip.MustParseAddr("127.0.0.1"))
+	ok, _ := d.tracker.Reach(netip.MustParseAddr("192.0.2.1"))
 	return ok.Reachable || ok.Self
 }
 
