@@ -249,7 +249,8 @@ func node() *Node {
 			{
 				Address: "192.0.2.251", PeerAs: 65001, LocalAs: 65001, State: "established", Since: ago(3*time.Hour + 4*time.Minute), RouterId: "192.0.2.251",
 				Families: []string{"ipv4-unicast", "ipv6-unicast"}, Received: 7, Advertised: 1, Flaps: 1, NhcReceived: 6, PncBelieved: 5,
-				NhcDisregarded: map[string]uint64{"next-hop-mismatch": 1, "malformed-tlv": 0}, Md5: true, TtlMin: 254, HoldTime: 90, Description: "rr1",
+				NhcDisregarded: map[string]uint64{"next-hop-mismatch": 1, "malformed-tlv": 0},
+				Malformed:      map[string]uint64{"wrong-flags": 3, "overrun": 0}, Faults: 1, Md5: true, TtlMin: 254, HoldTime: 90, Description: "rr1",
 			},
 		},
 		counters: []*pncv1.Counter{

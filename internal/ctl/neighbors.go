@@ -101,11 +101,17 @@ func (a *app) neighborBlock(w io.Writer, n *pncv1.Neighbor) error {
 	if h := n.GetHoldTime(); h > 0 {
 		hold = (time.Duration(h) * time.Second).String()
 	}
-	disregarded := []string{}
-	for _, reason := range slices.Sorted(maps.Keys(n.GetNhcDisregarded())) {
-		if v := n.GetNhcDisregarded()[reason]; v > 0 {
-			disregarded = append(disregarded, fmt.Sprintf("%s %d", reason, v))
+	some := func(counts map[string]uint64) (list []string) {
+		for _, name := range slices.Sorted(maps.Keys(counts)) {
+			if v := counts[name]; v > 0 {
+				list = append(list, fmt.Sprintf("%s %d", name, v))
+			}
 		}
+		return list
+	}
+	malformed := some(n.GetMalformed())
+	if v := n.GetFaults(); v > 0 {
+		malformed = append(malformed, fmt.Sprintf("%s ended the session", plural(v, "message")))
 	}
 	or := func(list []string) string {
 		if len(list) == 0 {
@@ -131,7 +137,8 @@ func (a *app) neighborBlock(w io.Writer, n *pncv1.Neighbor) error {
 		[2]string{"Restart", a.restart(n)},
 		[2]string{"Paths", paths},
 		[2]string{"NHC", fmt.Sprintf("%d received, %d with a believed PNC", n.GetNhcReceived(), n.GetPncBelieved())},
-		[2]string{"NHC disregarded", or(disregarded)},
+		[2]string{"NHC disregarded", or(some(n.GetNhcDisregarded()))},
+		[2]string{"Malformed", or(malformed)},
 	)
 }
 

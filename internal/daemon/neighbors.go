@@ -7,6 +7,7 @@ import (
 	"pncd/api"
 	pncv1 "pncd/api/pnc/v1"
 	"pncd/bgp"
+	"pncd/bgp/guard"
 	"pncd/proxyagent/readiness"
 )
 
@@ -42,7 +43,17 @@ func neighborMessage(n *bgp.NeighborStatus) *pncv1.Neighbor {
 	for reason, count := range n.Disregarded {
 		out.NhcDisregarded[reason.String()] = count
 	}
+	out.Malformed, out.Faults = findings(n), n.Faults
 	return out
+}
+
+// findings counts what was wrong in a neighbour's messages, with every kind.
+func findings(n *bgp.NeighborStatus) map[string]uint64 {
+	m := map[string]uint64{}
+	for _, k := range guard.Kinds() {
+		m[k.String()] = n.Findings[k]
+	}
+	return m
 }
 
 // advertiser answers the API about what is originated.

@@ -94,6 +94,7 @@ func (d *Daemon) exportedNeighbors() []telemetry.Neighbor {
 		if n.RouterID.IsValid() {
 			x.RouterID = n.RouterID.String()
 		}
+		x.Malformed, x.Faults = findings(&n), n.Faults
 		for reason, count := range n.Disregarded {
 			x.Disregarded[reason.String()] = count
 		}

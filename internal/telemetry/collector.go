@@ -31,6 +31,8 @@ var (
 	descPeerPNC      = desc("bgp_neighbor_pnc_routes", "Paths held from the neighbour whose Proxy Node Capability is believed.", "neighbor")
 	descPeerStale    = desc("bgp_neighbor_stale_routes", "Paths kept through a restart of the neighbour and not yet announced again.", "neighbor")
 	descPeerDisreg   = desc("bgp_neighbor_nhc_disregarded_total", "NHC attributes and TLVs that were not believed, by reason.", "neighbor", "reason")
+	descPeerMalform  = desc("bgp_neighbor_malformed_total", "What was wrong in the neighbour's messages and did not end the session (RFC 7606), by kind.", "neighbor", "kind")
+	descPeerFaults   = desc("bgp_neighbor_faults_total", "Connections ended with a NOTIFICATION for what the neighbour sent.", "neighbor")
 	descPeerError    = desc("bgp_neighbor_last_error", "Whether the last session or attempt ended with an error.", "neighbor")
 
 	descTapPackets = desc("tap_packets_total", "Packets that passed the ring's filter.", "interface", "role")
@@ -145,6 +147,10 @@ func (x *exporter) neighbor(n Neighbor) {
 	for reason, v := range n.Disregarded {
 		x.counter(descPeerDisreg, v, n.Address, reason)
 	}
+	for kind, v := range n.Malformed {
+		x.counter(descPeerMalform, v, n.Address, kind)
+	}
+	x.counter(descPeerFaults, n.Faults, n.Address)
 	x.gauge(descPeerError, flag(n.SessionError), n.Address)
 }
 

@@ -27,6 +27,7 @@ func sample() Snapshot {
 		Neighbors: []Neighbor{{
 			Address: "192.0.2.1", PeerAS: 65001, State: "established", Flaps: 2, Received: 10, Advertised: 1,
 			NHCReceived: 5, PNCBelieved: 4, Disregarded: map[string]uint64{"next-hop-mismatch": 1},
+			Malformed: map[string]uint64{"wrong-flags": 3}, Faults: 2,
 		}},
 		Taps:    []Tap{{"eth0", "learner", 1000, 12, 1, 0}},
 		Tables:  []Table{{Name: "flows", State: "learned", Entries: 3, Capacity: 100, Version: 9}, {Name: "flows", State: "aged", Entries: 1, Capacity: 100, Version: 9}},
@@ -46,6 +47,12 @@ func TestEveryPartOfASnapshotIsExportedUnderItsName(t *testing.T) {
 # TYPE pncd_api_calls_total counter
 pncd_api_calls_total{code="NotFound"} 1
 pncd_api_calls_total{code="OK"} 5
+# HELP pncd_bgp_neighbor_faults_total Connections ended with a NOTIFICATION for what the neighbour sent.
+# TYPE pncd_bgp_neighbor_faults_total counter
+pncd_bgp_neighbor_faults_total{neighbor="192.0.2.1"} 2
+# HELP pncd_bgp_neighbor_malformed_total What was wrong in the neighbour's messages and did not end the session (RFC 7606), by kind.
+# TYPE pncd_bgp_neighbor_malformed_total counter
+pncd_bgp_neighbor_malformed_total{kind="wrong-flags",neighbor="192.0.2.1"} 3
 # HELP pncd_bgp_neighbor_nhc_disregarded_total NHC attributes and TLVs that were not believed, by reason.
 # TYPE pncd_bgp_neighbor_nhc_disregarded_total counter
 pncd_bgp_neighbor_nhc_disregarded_total{neighbor="192.0.2.1",reason="next-hop-mismatch"} 1
@@ -96,7 +103,7 @@ pncd_tap_drops_total{interface="eth0",role="learner"} 12
 `
 	names := []string{
 		"pncd_api_calls_total", "pncd_bgp_neighbor_pnc_routes",
-		"pncd_bgp_neighbor_nhc_disregarded_total", "pncd_bgp_neighbor_state", "pncd_bgp_neighbor_up", "pncd_build_info",
+		"pncd_bgp_neighbor_faults_total", "pncd_bgp_neighbor_malformed_total", "pncd_bgp_neighbor_nhc_disregarded_total", "pncd_bgp_neighbor_state", "pncd_bgp_neighbor_up", "pncd_build_info",
 		"pncd_enabled", "pncd_learner_bad_icrc_total", "pncd_learner_cm_mads_total", "pncd_outcomes_total",
 		"pncd_start_time_seconds", "pncd_table_capacity", "pncd_table_entries", "pncd_tap_drops_total",
 	}

@@ -53,7 +53,9 @@ type Neighbor struct {
 	PNCBelieved  uint64    // paths held from it whose PNC is believed
 	Stale        uint64    // paths kept through a restart of it
 	Disregarded  map[string]uint64
-	SessionError bool // the last session ended with an error
+	Malformed    map[string]uint64 // what was wrong in its messages and didn't end the session, by kind
+	Faults       uint64            // connections ended for what it sent
+	SessionError bool              // the last session ended with an error
 
 	LocalAS     uint32
 	RouterID    string   // its own; empty while not known

@@ -838,6 +838,10 @@ type Neighbor struct {
 	RestartTime uint32 `protobuf:"varint,24,opt,name=restart_time,json=restartTime,proto3" json:"restart_time,omitempty"`
 	// How long they stay beyond that (RFC 9494), seconds: what its last OPEN asked for, within the configured bound.
 	LongLivedTime uint32 `protobuf:"varint,25,opt,name=long_lived_time,json=longLivedTime,proto3" json:"long_lived_time,omitempty"`
+	// What was wrong in its messages and did not end the session, by kind (RFC 7606): mended, left out, or its routes treated as withdrawn. Every kind is there.
+	Malformed map[string]uint64 `protobuf:"bytes,26,rep,name=malformed,proto3" json:"malformed,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// Connections that were ended with a NOTIFICATION for what it sent.
+	Faults        uint64 `protobuf:"varint,27,opt,name=faults,proto3" json:"faults,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1047,6 +1051,20 @@ func (x *Neighbor) GetLongLivedTime() uint32 {
 	return 0
 }
 
+func (x *Neighbor) GetMalformed() map[string]uint64 {
+	if x != nil {
+		return x.Malformed
+	}
+	return nil
+}
+
+func (x *Neighbor) GetFaults() uint64 {
+	if x != nil {
+		return x.Faults
+	}
+	return 0
+}
+
 // Answers ListNeighbors.
 type ListNeighborsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1236,7 +1254,7 @@ const file_pnc_v1_node_proto_rawDesc = "" +
 	"\x11GetConfigResponse\x12\x12\n" +
 	"\x04yaml\x18\x01 \x01(\tR\x04yaml\"0\n" +
 	"\x14ListNeighborsRequest\x12\x18\n" +
-	"\aaddress\x18\x01 \x01(\tR\aaddress\"\xfa\x06\n" +
+	"\aaddress\x18\x01 \x01(\tR\aaddress\"\x8f\b\n" +
 	"\bNeighbor\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\tR\aaddress\x12\x17\n" +
 	"\apeer_as\x18\x02 \x01(\rR\x06peerAs\x12\x19\n" +
@@ -1267,8 +1285,13 @@ const file_pnc_v1_node_proto_rawDesc = "" +
 	"\vstale_until\x18\x17 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"staleUntil\x12!\n" +
 	"\frestart_time\x18\x18 \x01(\rR\vrestartTime\x12&\n" +
-	"\x0flong_lived_time\x18\x19 \x01(\rR\rlongLivedTime\x1aA\n" +
+	"\x0flong_lived_time\x18\x19 \x01(\rR\rlongLivedTime\x12=\n" +
+	"\tmalformed\x18\x1a \x03(\v2\x1f.pnc.v1.Neighbor.MalformedEntryR\tmalformed\x12\x16\n" +
+	"\x06faults\x18\x1b \x01(\x04R\x06faults\x1aA\n" +
 	"\x13NhcDisregardedEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\x1a<\n" +
+	"\x0eMalformedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"G\n" +
 	"\x15ListNeighborsResponse\x12.\n" +
@@ -1306,7 +1329,7 @@ func file_pnc_v1_node_proto_rawDescGZIP() []byte {
 }
 
 var file_pnc_v1_node_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_pnc_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_pnc_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_pnc_v1_node_proto_goTypes = []any{
 	(PartState)(0),                // 0: pnc.v1.PartState
 	(*Part)(nil),                  // 1: pnc.v1.Part
@@ -1326,38 +1349,40 @@ var file_pnc_v1_node_proto_goTypes = []any{
 	(*SetLogLevelRequest)(nil),    // 15: pnc.v1.SetLogLevelRequest
 	(*SetLogLevelResponse)(nil),   // 16: pnc.v1.SetLogLevelResponse
 	nil,                           // 17: pnc.v1.Neighbor.NhcDisregardedEntry
-	(*timestamppb.Timestamp)(nil), // 18: google.protobuf.Timestamp
-	(*SenderReadiness)(nil),       // 19: pnc.v1.SenderReadiness
+	nil,                           // 18: pnc.v1.Neighbor.MalformedEntry
+	(*timestamppb.Timestamp)(nil), // 19: google.protobuf.Timestamp
+	(*SenderReadiness)(nil),       // 20: pnc.v1.SenderReadiness
 }
 var file_pnc_v1_node_proto_depIdxs = []int32{
 	0,  // 0: pnc.v1.Part.state:type_name -> pnc.v1.PartState
-	18, // 1: pnc.v1.GetStatusResponse.started_at:type_name -> google.protobuf.Timestamp
+	19, // 1: pnc.v1.GetStatusResponse.started_at:type_name -> google.protobuf.Timestamp
 	1,  // 2: pnc.v1.GetStatusResponse.parts:type_name -> pnc.v1.Part
-	18, // 3: pnc.v1.GetStatusResponse.config_applied_at:type_name -> google.protobuf.Timestamp
-	19, // 4: pnc.v1.GetStatusResponse.senders:type_name -> pnc.v1.SenderReadiness
-	18, // 5: pnc.v1.Neighbor.since:type_name -> google.protobuf.Timestamp
+	19, // 3: pnc.v1.GetStatusResponse.config_applied_at:type_name -> google.protobuf.Timestamp
+	20, // 4: pnc.v1.GetStatusResponse.senders:type_name -> pnc.v1.SenderReadiness
+	19, // 5: pnc.v1.Neighbor.since:type_name -> google.protobuf.Timestamp
 	17, // 6: pnc.v1.Neighbor.nhc_disregarded:type_name -> pnc.v1.Neighbor.NhcDisregardedEntry
-	18, // 7: pnc.v1.Neighbor.stale_until:type_name -> google.protobuf.Timestamp
-	13, // 8: pnc.v1.ListNeighborsResponse.neighbors:type_name -> pnc.v1.Neighbor
-	2,  // 9: pnc.v1.NodeService.GetStatus:input_type -> pnc.v1.GetStatusRequest
-	4,  // 10: pnc.v1.NodeService.Enable:input_type -> pnc.v1.EnableRequest
-	6,  // 11: pnc.v1.NodeService.Disable:input_type -> pnc.v1.DisableRequest
-	8,  // 12: pnc.v1.NodeService.Reload:input_type -> pnc.v1.ReloadRequest
-	10, // 13: pnc.v1.NodeService.GetConfig:input_type -> pnc.v1.GetConfigRequest
-	12, // 14: pnc.v1.NodeService.ListNeighbors:input_type -> pnc.v1.ListNeighborsRequest
-	15, // 15: pnc.v1.NodeService.SetLogLevel:input_type -> pnc.v1.SetLogLevelRequest
-	3,  // 16: pnc.v1.NodeService.GetStatus:output_type -> pnc.v1.GetStatusResponse
-	5,  // 17: pnc.v1.NodeService.Enable:output_type -> pnc.v1.EnableResponse
-	7,  // 18: pnc.v1.NodeService.Disable:output_type -> pnc.v1.DisableResponse
-	9,  // 19: pnc.v1.NodeService.Reload:output_type -> pnc.v1.ReloadResponse
-	11, // 20: pnc.v1.NodeService.GetConfig:output_type -> pnc.v1.GetConfigResponse
-	14, // 21: pnc.v1.NodeService.ListNeighbors:output_type -> pnc.v1.ListNeighborsResponse
-	16, // 22: pnc.v1.NodeService.SetLogLevel:output_type -> pnc.v1.SetLogLevelResponse
-	16, // [16:23] is the sub-list for method output_type
-	9,  // [9:16] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	19, // 7: pnc.v1.Neighbor.stale_until:type_name -> google.protobuf.Timestamp
+	18, // 8: pnc.v1.Neighbor.malformed:type_name -> pnc.v1.Neighbor.MalformedEntry
+	13, // 9: pnc.v1.ListNeighborsResponse.neighbors:type_name -> pnc.v1.Neighbor
+	2,  // 10: pnc.v1.NodeService.GetStatus:input_type -> pnc.v1.GetStatusRequest
+	4,  // 11: pnc.v1.NodeService.Enable:input_type -> pnc.v1.EnableRequest
+	6,  // 12: pnc.v1.NodeService.Disable:input_type -> pnc.v1.DisableRequest
+	8,  // 13: pnc.v1.NodeService.Reload:input_type -> pnc.v1.ReloadRequest
+	10, // 14: pnc.v1.NodeService.GetConfig:input_type -> pnc.v1.GetConfigRequest
+	12, // 15: pnc.v1.NodeService.ListNeighbors:input_type -> pnc.v1.ListNeighborsRequest
+	15, // 16: pnc.v1.NodeService.SetLogLevel:input_type -> pnc.v1.SetLogLevelRequest
+	3,  // 17: pnc.v1.NodeService.GetStatus:output_type -> pnc.v1.GetStatusResponse
+	5,  // 18: pnc.v1.NodeService.Enable:output_type -> pnc.v1.EnableResponse
+	7,  // 19: pnc.v1.NodeService.Disable:output_type -> pnc.v1.DisableResponse
+	9,  // 20: pnc.v1.NodeService.Reload:output_type -> pnc.v1.ReloadResponse
+	11, // 21: pnc.v1.NodeService.GetConfig:output_type -> pnc.v1.GetConfigResponse
+	14, // 22: pnc.v1.NodeService.ListNeighbors:output_type -> pnc.v1.ListNeighborsResponse
+	16, // 23: pnc.v1.NodeService.SetLogLevel:output_type -> pnc.v1.SetLogLevelResponse
+	17, // [17:24] is the sub-list for method output_type
+	10, // [10:17] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_pnc_v1_node_proto_init() }
@@ -1372,7 +1397,7 @@ func file_pnc_v1_node_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_pnc_v1_node_proto_rawDesc), len(file_pnc_v1_node_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   17,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
