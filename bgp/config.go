@@ -23,6 +23,8 @@ type Config struct {
 	LocalAddress    netip.Addr   // source of outgoing sessions of its family, where the neighbour has none
 	Context         string       // the pnc context that routes go to; empty for the default one
 
+	Restart OwnRestart // of this node
+
 	Neighbors []NeighborConfig
 	Originate []OriginateConfig
 

@@ -120,6 +120,27 @@ func (f *fake) Take() []engine.Event {
 
 func (f *fake) Counters() engine.Counters { return engine.Counters{} }
 
+func (f *fake) Refresh(_ context.Context, a netip.Addr, in, out bool) ([]Family, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.note("refresh %s in %v out %v", a, in, out)
+	return []Family{IPv4Unicast}, f.failPeer[a]
+}
+
+func (f *fake) EndOfRIB(context.Context) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.note("end of RIB")
+	return nil
+}
+
+func (f *fake) Leave(context.Context) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.note("leave with %d announced", len(f.announced))
+	return nil
+}
+
 func (f *fake) Stop(context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -57,6 +57,7 @@ type Speaker struct {
 	rib     *rib
 	orig    *originator
 	refused string // the last error about announcements that was logged
+	coming  coming
 }
 
 // NewSpeaker makes a speaker on GoBGP. There can be one in a process, and it runs once. The clock
@@ -68,7 +69,7 @@ func NewSpeaker(cfg Config, sink RouteSink, clock func() time.Time, log logrus.F
 	}
 	eng := engine.New(engine.Config{
 		RouterID: full.RouterID, AS: full.AS, ListenPort: full.ListenPort,
-		ListenAddresses: full.ListenAddresses, Log: log,
+		ListenAddresses: full.ListenAddresses, Log: log, Own: full.Restart.engine(),
 	})
 	return NewSpeakerOn(eng, full, sink, clock, log)
 }
@@ -97,7 +98,8 @@ func NewSpeakerOn(eng engine.Engine, cfg Config, sink RouteSink, clock func() ti
 func (s *Speaker) Ready() <-chan struct{} { return s.ready }
 
 // Run keeps the sessions until ctx ends. It then withdraws what is announced, waits for the
-// withdrawals to go out, closes the sessions and removes the learned routes from the sink.
+// withdrawals to go out, closes the sessions and removes the learned routes from the sink. With
+// OwnRestart.Keep it closes the sessions without a word.
 // An error says which socket, key or minimum TTL couldn't be had.
 func (s *Speaker) Run(ctx context.Context) error {
 	if err := s.start(ctx); err != nil {
@@ -120,6 +122,7 @@ func (s *Speaker) Run(ctx context.Context) error {
 		case <-tick.C:
 			s.tick()
 			s.follow(ctx)
+			s.comeBack(ctx)
 		}
 	}
 }
@@ -137,6 +140,7 @@ func (s *Speaker) start(ctx context.Context) error {
 		s.rib.addPeer(n.Address, s.cfg.info(n))
 	}
 	s.running = true
+	s.coming = s.cfg.Restart.begin(s.clock())
 	s.noteSessions()
 	return nil
 }
@@ -145,7 +149,14 @@ func (s *Speaker) start(ctx context.Context) error {
 func (s *Speaker) stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
-	err := s.eng.Stop(ctx)
+	s.mu.Lock()
+	keep := s.cfg.Restart.Keep
+	s.mu.Unlock()
+	end := s.eng.Stop
+	if keep {
+		end = s.eng.Leave
+	}
+	err := end(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running = false

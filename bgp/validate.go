@@ -36,6 +36,7 @@ func (c Config) complete() (Config, error) {
 	if c.PNCCode == 0 {
 		c.PNCCode = nhc.DefaultPNCCode
 	}
+	c.Restart.complete()
 	c.Neighbors = slices.Clone(c.Neighbors)
 	for i := range c.Neighbors {
 		c.Neighbors[i].complete(c)
@@ -91,6 +92,7 @@ func (c *Config) check() error {
 		bad("PNC code", "%d is assigned to another characteristic or reserved", c.PNCCode)
 	}
 	errs = append(errs, checkBelieved("BGP", c.AcceptProxies, c.AcceptFrom)...)
+	errs = append(errs, c.Restart.check()...)
 	seen := map[netip.Addr]bool{}
 	for i := range c.Neighbors {
 		n := &c.Neighbors[i]

@@ -28,6 +28,8 @@ type bgpLab struct {
 	t   *testing.T
 	ctx context.Context
 	v6  bool
+
+	speakers map[string]*lab.Process // the last one that was started in each node
 }
 
 // bgpNode is a node of a bgpLab.
@@ -93,7 +95,7 @@ func upBGP(t *testing.T, name string, v6 bool, nodes []bgpNode, links ...string)
 			t.Errorf("the lab wasn't taken down: %v", err)
 		}
 	})
-	return &bgpLab{Lab: l, t: t, ctx: ctx, v6: v6}
+	return &bgpLab{Lab: l, t: t, ctx: ctx, v6: v6, speakers: map[string]*lab.Process{}}
 }
 
 // at is the address of node n in the lab's family.
@@ -122,6 +124,7 @@ func (l *bgpLab) speaker(node string, cfg bgp.Config) *speakertest.Process {
 		if err != nil {
 			return nil, err
 		}
+		l.speakers[node] = p
 		return func() {
 			ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
 			defer cancel()

@@ -18,6 +18,8 @@ var (
 	ErrStopped    = errors.New("engine is stopped")
 	ErrNoPeer     = errors.New("no such peer")
 	ErrNoListener = errors.New("no listener of the peer's family")
+	ErrDown       = relay.ErrNoSession
+	ErrNoRefresh  = relay.ErrNoRefresh
 )
 
 // Engine speaks BGP. It is safe for concurrent use. An engine starts once and stops once: GoBGP
@@ -51,6 +53,15 @@ type Engine interface {
 	Take() []Event
 	// Counters counts what went wrong inside.
 	Counters() Counters
+	// Refresh asks an established peer for its routes again (in, RFC 2918), or sends it the announcements
+	// again (out), and gives the families concerned. Errors wrap ErrNoPeer, ErrDown or ErrNoRefresh.
+	Refresh(ctx context.Context, addr netip.Addr, in, out bool) ([]Family, error)
+	// EndOfRIB says that after a restart everything is announced: peers that wait for it get End-of-RIB
+	// (RFC 4724 section 4.1).
+	EndOfRIB(ctx context.Context) error
+	// Leave closes the sessions without a word and stops, as Stop does: peers that are asked to keep what is
+	// announced do so.
+	Leave(ctx context.Context) error
 	// Stop withdraws everything, waits until the withdrawals were sent or ctx ends, closes the
 	// sessions and stops listening.
 	Stop(ctx context.Context) error

@@ -22,6 +22,7 @@ type Config struct {
 	AS              uint32       // autonomous system
 	ListenPort      int          // -1: don't listen
 	ListenAddresses []netip.Addr // none: 0.0.0.0 and ::
+	Own             OwnRestart
 	Log             logrus.FieldLogger
 }
 
@@ -41,6 +42,7 @@ type GoBGP struct {
 	peers     map[netip.Addr]*peerState
 	announced map[VPNPrefix]Announcement // unicast ones have no RD
 	replays   map[*replay]struct{}       // under way
+	complete  bool                       // EndOfRIB was called
 	queue     queue
 
 	conversionErrors, callbackPanics atomic.Uint64
@@ -123,7 +125,12 @@ func (e *GoBGP) Start(ctx context.Context) error {
 }
 
 // Stop withdraws what was announced, waits until every session has sent it, and closes.
-func (e *GoBGP) Stop(ctx context.Context) error {
+func (e *GoBGP) Stop(ctx context.Context) error { return e.end(ctx, false) }
+
+// Leave closes without a word.
+func (e *GoBGP) Leave(ctx context.Context) error { return e.end(ctx, true) }
+
+func (e *GoBGP) end(ctx context.Context, keep bool) error {
 	e.mu.Lock()
 	if e.stopped || !e.started {
 		e.stopped = true
@@ -135,8 +142,14 @@ func (e *GoBGP) Stop(ctx context.Context) error {
 	for p := range e.announced {
 		all = append(all, p)
 	}
+	if keep {
+		all = nil
+	}
 	e.mu.Unlock()
 
+	if keep && e.relay != nil {
+		e.relay.Leave()
+	}
 	before, err := e.Status(ctx)
 	if err == nil && len(all) > 0 {
 		if err = e.withdraw(ctx, all); err == nil {

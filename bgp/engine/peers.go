@@ -165,9 +165,12 @@ func (e *GoBGP) toAPI(p Peer, at netip.Addr) *api.Peer {
 		}},
 		Transport: &api.Transport{PassiveMode: true},
 		GracefulRestart: &api.GracefulRestart{
-			Enabled: p.Restart, HelperOnly: true, RestartTime: uint32(seconds(p.HoldTime)),
+			Enabled: p.Restart, HelperOnly: e.cfg.Own.Time == 0, RestartTime: uint32(seconds(p.HoldTime)),
 			LonglivedEnabled: p.Restart && p.LongLived,
 		},
+	}
+	if e.cfg.Own.Time > 0 {
+		out.GracefulRestart.RestartTime = uint32(seconds(e.cfg.Own.Time))
 	}
 	for _, f := range p.Families {
 		out.AfiSafis = append(out.AfiSafis, &api.AfiSafi{

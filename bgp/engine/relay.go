@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"syscall"
+	"time"
 
 	api "github.com/osrg/gobgp/v3/api"
 	"github.com/osrg/gobgp/v3/pkg/packet/bgp"
@@ -57,6 +58,7 @@ func freePort() (netip.AddrPort, error) {
 func (e *GoBGP) startRelay(ctx context.Context, at netip.AddrPort) error {
 	cfg := relay.Config{
 		RouterID: e.cfg.RouterID, Speaker: at, Key: e.inside.key, Decoder: decoder, Note: e.noteRelay, Log: e.cfg.Log,
+		Own: e.cfg.Own.relay(time.Now()),
 	}
 	if e.cfg.ListenPort > 0 {
 		for _, a := range e.cfg.ListenAddresses {

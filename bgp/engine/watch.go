@@ -22,6 +22,7 @@ func (e *GoBGP) watch(r *api.WatchEventResponse) {
 	if p := r.GetPeer().GetPeer(); p != nil {
 		e.watchState(r.GetPeer().GetType(), p)
 		e.watchNextHops(p)
+		e.watchRestart(p)
 		return
 	}
 	for _, p := range r.GetTable().GetPaths() {

@@ -34,6 +34,7 @@ type conn struct {
 
 	wmu sync.Mutex
 	w   *bufio.Writer
+	outgoing
 
 	bind chan *leg     // gets the leg, once
 	over chan struct{} // closed by finish
@@ -96,10 +97,12 @@ func (c *conn) send(msg []byte, more bool) error {
 	if isNotification(msg) {
 		c.told.Store(true)
 	}
-	c.guard.ToPeer(msg)
 	c.tcp.SetWriteDeadline(time.Now().Add(c.timeout))
-	if _, err := c.w.Write(msg); err != nil {
-		return err
+	if c.pass(msg) {
+		c.guard.ToPeer(msg)
+		if _, err := c.w.Write(msg); err != nil {
+			return err
+		}
 	}
 	if more {
 		return nil

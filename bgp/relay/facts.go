@@ -22,6 +22,7 @@ func (n *neighbor) setState(s State, down bool) {
 		n.dialAt = time.Now().Add(jitter(firstDial))
 	}
 	n.state, n.down = s, down
+	n.met = n.met || s == Established
 	n.poke()
 }
 

@@ -12,6 +12,7 @@ import (
 const (
 	typeOpen         = 1
 	typeNotification = 3
+	typeRouteRefresh = 5 // RFC 2918
 )
 
 // Error codes and subcodes of NOTIFICATIONs that are sent from here.
@@ -40,6 +41,16 @@ func notification(code, subcode uint8, data []byte) []byte {
 	return append(append(msg, code, subcode), data...)
 }
 
+// routeRefresh writes a ROUTE-REFRESH (RFC 2918 section 3).
+func routeRefresh(f guard.Family) []byte {
+	msg := make([]byte, guard.HeaderLen, guard.HeaderLen+4)
+	for i := range 16 {
+		msg[i] = 0xff
+	}
+	msg[17], msg[18] = uint8(cap(msg)), typeRouteRefresh
+	return append(binary.BigEndian.AppendUint16(msg, f.AFI), 0, f.SAFI)
+}
+
 func isNotification(msg []byte) bool {
 	return len(msg) >= guard.HeaderLen+2 && msg[18] == typeNotification
 }
@@ -55,10 +66,12 @@ type open struct {
 	speaker
 	hold     uint16 // seconds
 	restarts bool   // it can keep forwarding through a restart (RFC 4724 section 3)
+	refresh  bool   // it sends its routes again when asked (RFC 2918 section 2)
 }
 
 // Codes of capabilities.
 const (
+	capRefresh = 2
 	capRestart = 64
 	capAS4     = 65
 )
@@ -101,6 +114,8 @@ func (o *open) capabilities(b []byte) {
 		switch {
 		case b[0] == capAS4 && len(v) == 4:
 			o.as = binary.BigEndian.Uint32(v)
+		case b[0] == capRefresh:
+			o.refresh = true
 		case b[0] == capRestart && len(v) >= 6: // with a family at least
 			o.restarts = true
 		}

@@ -44,6 +44,8 @@ type neighbor struct {
 	state   State // the speaker's
 	down    bool  // it is to stay down
 	closed  bool
+	left    bool  // connections were ended for good, and the speaker lives on
+	met     bool  // it had a session
 	in, out *conn // wait for a leg
 	bound   *conn // has it
 	leg     *leg
@@ -98,7 +100,7 @@ func (n *neighbor) step(now time.Time) time.Time {
 		}
 		return false
 	}
-	if n.closed {
+	if n.closed || n.left {
 		return next
 	}
 	n.dismiss(at)
@@ -249,7 +251,7 @@ func (n *neighbor) dial() {
 		if !n.closed {
 			n.note(fmt.Sprintf("connect: %v", err))
 		}
-	case n.closed || n.down || n.out != nil || n.bound != nil:
+	case n.closed || n.left || n.down || n.out != nil || n.bound != nil:
 		tcp.Close()
 		n.retry()
 	default:
@@ -259,6 +261,7 @@ func (n *neighbor) dial() {
 
 func (n *neighbor) start(tcp *net.TCPConn, incoming bool) *conn {
 	c := newConn(tcp, incoming, &n.cfg, time.Now())
+	c.outgoing = n.outgoing()
 	n.r.conns.Add(1)
 	go n.run(c)
 	return c
@@ -270,7 +273,7 @@ func (n *neighbor) offer(tcp *net.TCPConn) {
 	defer n.mu.Unlock()
 	local := addrPort(tcp.LocalAddr()).Addr()
 	switch {
-	case n.closed:
+	case n.closed || n.left:
 		tcp.Close()
 		return
 	case n.cfg.LocalAddress.IsValid() && n.cfg.LocalAddress.WithZone("") != local.WithZone(""):

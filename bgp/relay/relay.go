@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -28,6 +29,7 @@ type Config struct {
 	Listen   []netip.AddrPort // where neighbours connect; none: nowhere
 	Speaker  netip.AddrPort   // where the speaker listens, on loopback
 	Key      string           // the TCP MD5 key of the legs, at most 80 octets
+	Own      OwnRestart
 
 	// Decoder, when not nil, gives what decodes a message under a session's options, for messages that
 	// the guard isn't sure of. It gets both OPENs. It must not panic, nor may what it gives.
@@ -85,6 +87,8 @@ type Relay struct {
 	lis     *listeners
 	accepts sync.WaitGroup
 	conns   sync.WaitGroup
+
+	over atomic.Bool // this node's restart, if there was one
 
 	mu     sync.Mutex
 	closed bool

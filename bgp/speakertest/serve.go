@@ -35,7 +35,14 @@ type Request struct {
 	Withdraw  *netip.Prefix
 	Context   string // of Withdraw
 	Configure *bgp.Config
+	Refresh   *Refresh
 	Stop      bool
+}
+
+// Refresh asks for a neighbour's routes again, or sends it ours.
+type Refresh struct {
+	Neighbor netip.Addr
+	In, Out  bool
 }
 
 // Answer is the state after a request was done.
@@ -115,6 +122,8 @@ func do(sp *bgp.Speaker, sink *memory, r Request, stop func() error) Answer {
 		err = sp.Withdraw(r.Context, *r.Withdraw)
 	case r.Configure != nil:
 		err = sp.Reconfigure(*r.Configure)
+	case r.Refresh != nil:
+		_, err = sp.Refresh(context.Background(), r.Refresh.Neighbor, r.Refresh.In, r.Refresh.Out)
 	case r.Stop:
 		err = stop()
 	}

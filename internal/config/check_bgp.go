@@ -22,6 +22,7 @@ func (c *checker) bgp(b *BGP) {
 	c.want(b.PNCCode > 3, "bgp.pnc_code", "%d is reserved or assigned to another characteristic", b.PNCCode)
 	c.communities("bgp.communities", b.Communities)
 	c.originators("bgp.accept_from", b.AcceptFrom)
+	c.ownRestart(&b.GracefulRestart)
 	seen := map[netip.Addr]int{}
 	for i := range b.Neighbors {
 		n, at := &b.Neighbors[i], index("bgp.neighbors", i)
@@ -30,6 +31,17 @@ func (c *checker) bgp(b *BGP) {
 		c.want(!twice || !n.Address.IsValid(), at+".address", "%s is neighbors[%d] already", n.Address, first)
 		seen[n.Address.Addr] = i
 	}
+}
+
+func (c *checker) ownRestart(r *OwnRestart) {
+	const at = "bgp.graceful_restart"
+	// RFC 4724 section 3: 12 bits of seconds.
+	c.span(at+".restart_time", r.RestartTime, time.Second, (1<<12-1)*time.Second)
+	c.want(r.RestartTime.Duration%time.Second == 0, at+".restart_time", "%s is not a whole number of seconds", r.RestartTime)
+	c.span(at+".deferral_time", r.DeferralTime, time.Second, time.Hour)
+	c.oneOf(at+".on_stop", r.OnStop, OnStopWithdraw, OnStopKeep)
+	c.want(r.OnStop != OnStopKeep || r.Enabled, at+".on_stop", "keep needs enabled: neighbours would drop what is announced with the session")
+	c.want(strings.HasPrefix(r.StateFile, "/"), at+".state_file", "%q: the path must be absolute", r.StateFile)
 }
 
 func (c *checker) as(key string, as uint32) {

@@ -91,10 +91,27 @@ type BGP struct {
 	// PreferLocalPref is the LOCAL_PREF of senders in mode prefer; 0: one more than the router's.
 	PreferLocalPref uint32 `yaml:"prefer_local_pref"`
 
+	GracefulRestart OwnRestart `yaml:"graceful_restart"`
+
 	AcceptProxies []Prefix   `yaml:"accept_proxies"`
 	AcceptFrom    []Prefix   `yaml:"accept_from"` // originators' BGP Identifiers
 	Neighbors     []Neighbor `yaml:"neighbors"`
 }
+
+// OwnRestart says how neighbours treat restarts of this program.
+type OwnRestart struct {
+	Enabled      bool     `yaml:"enabled"`
+	RestartTime  Duration `yaml:"restart_time"`
+	DeferralTime Duration `yaml:"deferral_time"`
+	OnStop       string   `yaml:"on_stop"` // withdraw or keep
+	StateFile    string   `yaml:"state_file"`
+}
+
+// Values of OwnRestart.OnStop.
+const (
+	OnStopWithdraw = "withdraw"
+	OnStopKeep     = "keep"
+)
 
 // Neighbor configures one BGP session.
 type Neighbor struct {
@@ -244,6 +261,9 @@ const (
 	DefaultPNCCode     = 65400 // unassigned, our default
 	DefaultHoldTime    = 90 * time.Second
 	DefaultRetry       = 10 * time.Second
+	DefaultRestartTime = 120 * time.Second
+	DefaultDeferral    = 60 * time.Second
+	DefaultStateFile   = "/run/pncd/bgp-restart"
 	DefaultPaceWindow  = 50 * time.Microsecond
 	DefaultPacePerFlow = 1000
 	DefaultPaceTotal   = 100000

@@ -38,6 +38,10 @@ func (c *Config) fillDefaults(root *yaml.Node) {
 func (b *BGP) fillDefaults(given func(string) bool) {
 	setDefault(given, "bgp.port", &b.Port, DefaultBGPPort)
 	setDefault(given, "bgp.pnc_code", &b.PNCCode, DefaultPNCCode)
+	setDefault(given, "bgp.graceful_restart.restart_time", &b.GracefulRestart.RestartTime, Duration{DefaultRestartTime})
+	setDefault(given, "bgp.graceful_restart.deferral_time", &b.GracefulRestart.DeferralTime, Duration{DefaultDeferral})
+	setDefault(given, "bgp.graceful_restart.on_stop", &b.GracefulRestart.OnStop, OnStopWithdraw)
+	setDefault(given, "bgp.graceful_restart.state_file", &b.GracefulRestart.StateFile, DefaultStateFile)
 	for i := range b.Neighbors {
 		n, at := &b.Neighbors[i], index("bgp.neighbors", i)
 		ibgp := n.AS == b.AS

@@ -90,6 +90,8 @@ func (d *Daemon) originate(on bool) error {
 var needRestart = []string{
 	"node:", "log.format:", "api.", "telemetry.", "evidence.", "resolve.history:",
 	"congestion_node.pace.flows:", "proxy.pace.qps:",
+	"bgp.graceful_restart.enabled:", "bgp.graceful_restart.restart_time:", "bgp.graceful_restart.deferral_time:",
+	"bgp.graceful_restart.state_file:",
 }
 
 // Reload implements api.Node. An error is logged too: a signal has nobody else to tell.

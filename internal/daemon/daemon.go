@@ -89,6 +89,7 @@ func New(cfg *config.Config, path string, log *logrus.Logger) (*Daemon, error) {
 		if err != nil {
 			return nil, err
 		}
+		settings.Restart.Restarted = leftBehind(&cfg.BGP.GracefulRestart)
 		if d.speaker, err = bgp.NewSpeaker(settings, d.table, d.now, log.WithField("part", "bgp")); err != nil {
 			return nil, err
 		}
@@ -141,7 +142,7 @@ func (d *Daemon) Run(ctx context.Context, reload <-chan os.Signal) error {
 	services.start("clock", d.tick)
 	services.start("readiness", d.keepReadiness)
 	if d.speaker != nil {
-		services.start("bgp", d.speaker.Run)
+		services.start("bgp", d.runSpeaker)
 	}
 	return d.serve(ctx, services, reload)
 }
@@ -189,7 +190,7 @@ func (d *Daemon) stopMechanism() {
 	d.control.Lock()
 	defer d.control.Unlock()
 	d.stopping = true
-	if d.enabled.Load() {
+	if d.enabled.Load() && !d.keepsOnStop() {
 		d.disable()
 	}
 }

@@ -105,6 +105,7 @@ func bgpSettings(c *config.Config) (bgp.Config, error) {
 		PNCCode: b.PNCCode, AcceptProxies: prefixes(b.AcceptProxies), AcceptFrom: prefixes(b.AcceptFrom), PreferLocalPref: b.PreferLocalPref,
 		Communities: communities(b.Communities),
 	}
+	out.Restart = restartSettings(&b.GracefulRestart)
 	for i := range b.Neighbors {
 		n, err := neighborSettings(&b.Neighbors[i])
 		if err != nil {
