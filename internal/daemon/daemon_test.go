@@ -83,8 +83,8 @@ func start(t *testing.T, yaml string) *running {
 }
 
 func (d *Daemon) up() bool {
-	ok, _ := d.tracker.Reach(netip.MustParseAddr("192.0.2.1"))
-	return ok.Reachable || ok.Self
+	_, known := d.tracker.Reach(netip.MustParseAddr("192.0.2.1"))
+	return known
 }
 
 func (r *running) write(path, yaml string) {
@@ -212,7 +212,7 @@ func TestReloadAppliesAsAWholeOrNotAtAll(t *testing.T) {
 		{"bgp added", "node: test", "node: test\nbgp: {as: 1, router_id: 192.0.2.1}", "bgp: added or removed as a whole"},
 	} {
 		// The route's change is in each of them, and must not take effect.
-		_, err := r.edit("198.51.100.0/24, proxy: 192.0.2.1", "203.0.113.0/24, proxy: 192.0.2.1", tc.old, tc.new)
+		_, err := r.edit("198.51.100.0/24, proxy: 192.0.2.1", "203.0.113.0/24, proxy: 192.0.2.1", "198.51.100.0/24}]", "198.51.100.0/24, mode: none}]", tc.old, tc.new)
 		if status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: got %v, want %q", tc.name, err, tc.want)
 		}
