@@ -100,6 +100,9 @@ type Node interface {
 	Config(ctx context.Context) (yaml string, err error)
 	// Neighbors lists the BGP neighbours; none when BGP is not configured.
 	Neighbors(ctx context.Context) ([]*pncv1.Neighbor, error)
+	// RefreshNeighbor asks a neighbour for its routes again, or sends it ours, and says for which address
+	// families. NotFound for one that is not configured.
+	RefreshNeighbor(ctx context.Context, addr netip.Addr, in, out bool) (families []string, err error)
 	// SetLogLevel changes the log level and returns the one before; Invalid for a name that is none.
 	SetLogLevel(level string) (previous string, err error)
 	// Counters lists every exact counter of every part.

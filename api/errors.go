@@ -22,6 +22,7 @@ const (
 	ReasonConfigured    = "CONFIGURED"     // the object belongs to the configuration
 	ReasonCannotEnable  = "CANNOT_ENABLE"  // something that the mechanism needs can't be opened
 	ReasonNotRunning    = "NOT_RUNNING"    // the part that is needed has not started, or has ended
+	ReasonNotOffered    = "NOT_OFFERED"    // the BGP neighbour can't do that
 	ReasonNotFound      = "NOT_FOUND"      // there is no such object
 	ReasonTooMany       = "TOO_MANY"       // a limit of the server is reached
 	ReasonStopping      = "STOPPING"       // the daemon is stopping

@@ -56,14 +56,9 @@ func (n nodeService) GetConfig(ctx context.Context, _ *pncv1.GetConfigRequest) (
 
 // ListNeighbors lists BGP neighbours; NOT_FOUND for one that is asked for and not configured.
 func (n nodeService) ListNeighbors(ctx context.Context, req *pncv1.ListNeighborsRequest) (*pncv1.ListNeighborsResponse, error) {
-	var only netip.Addr
-	if s := req.GetAddress(); s != "" {
-		// Unlike other addresses a neighbour's may be link-local with a zone.
-		a, err := netip.ParseAddr(s)
-		if err != nil {
-			return nil, Invalid("address", "%q is not an IP address", s)
-		}
-		only = a.Unmap()
+	only, err := neighborAddress(req.GetAddress())
+	if err != nil {
+		return nil, err
 	}
 	all, err := n.srv.backends.Node.Neighbors(ctx)
 	if err != nil {
@@ -89,6 +84,45 @@ func (n nodeService) ListNeighbors(ctx context.Context, req *pncv1.ListNeighbors
 		res.Neighbors = append(res.Neighbors, k.neighbor)
 	}
 	return res, nil
+}
+
+// neighborAddress reads the address of a neighbour; an empty one is invalid and no error. Unlike others it may
+// be link-local with a zone.
+func neighborAddress(s string) (netip.Addr, error) {
+	if s == "" {
+		return netip.Addr{}, nil
+	}
+	a, err := netip.ParseAddr(s)
+	if err != nil {
+		return netip.Addr{}, Invalid("address", "%q is not an IP address", s)
+	}
+	return a.Unmap(), nil
+}
+
+// RefreshNeighbor asks a neighbour for its routes again, or sends it our announcements again.
+func (n nodeService) RefreshNeighbor(ctx context.Context, req *pncv1.RefreshNeighborRequest) (*pncv1.RefreshNeighborResponse, error) {
+	addr, err := neighborAddress(req.GetAddress())
+	switch {
+	case err != nil:
+		return nil, err
+	case !addr.IsValid():
+		return nil, Invalid("address", "is required")
+	}
+	in, out := true, false
+	switch req.GetDirection() {
+	case pncv1.RefreshDirection_REFRESH_DIRECTION_UNSPECIFIED, pncv1.RefreshDirection_REFRESH_DIRECTION_IN:
+	case pncv1.RefreshDirection_REFRESH_DIRECTION_OUT:
+		in, out = false, true
+	case pncv1.RefreshDirection_REFRESH_DIRECTION_BOTH:
+		out = true
+	default:
+		return nil, Invalid("direction", "%d is none", req.GetDirection())
+	}
+	families, err := n.srv.backends.Node.RefreshNeighbor(ctx, addr, in, out)
+	if err != nil {
+		return nil, err
+	}
+	return &pncv1.RefreshNeighborResponse{Families: families}, nil
 }
 
 // SetLogLevel changes the log level.

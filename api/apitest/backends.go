@@ -106,6 +106,22 @@ func (n *Node) Config(context.Context) (string, error) {
 	return n.yaml, n.fail
 }
 
+// RefreshNeighbor is api.Node's: an established neighbour's families.
+func (n *Node) RefreshNeighbor(_ context.Context, addr netip.Addr, _, _ bool) ([]string, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, nb := range n.neighbors {
+		switch {
+		case nb.GetAddress() != addr.String():
+		case nb.GetState() != "established":
+			return nil, api.Precondition(api.ReasonNotRunning, "the session with %s is not established", addr)
+		default:
+			return nb.GetFamilies(), nil
+		}
+	}
+	return nil, api.NotFound("%s is not a configured neighbour", addr)
+}
+
 // Neighbors implements api.Node.
 func (n *Node) Neighbors(context.Context) ([]*pncv1.Neighbor, error) {
 	n.mu.Lock()

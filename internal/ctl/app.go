@@ -128,7 +128,7 @@ func (a *app) root() *cobra.Command {
 	root.RunE = needSubcommand
 	root.SuggestionsMinimumDistance = 2
 	root.AddCommand(
-		a.statusCommand(), a.versionCommand(), a.neighborsCommand(),
+		a.statusCommand(), a.versionCommand(), a.neighborsCommand(), a.refreshCommand(),
 		a.capabilitiesCommand(), a.resolveCommand(), a.advertiseCommand(), a.withdrawCommand(),
 		a.flowsCommand(), a.recordsCommand(), a.countersCommand(), a.watchCommand(),
 		a.enableCommand(), a.disableCommand(), a.reloadCommand(), a.logCommand(),

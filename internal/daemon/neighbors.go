@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 
 	"pncd/api"
@@ -22,6 +23,29 @@ func (d *Daemon) Neighbors(context.Context) ([]*pncv1.Neighbor, error) {
 		out[i] = neighborMessage(&list[i])
 	}
 	return out, nil
+}
+
+// RefreshNeighbor implements api.Node.
+func (d *Daemon) RefreshNeighbor(ctx context.Context, addr netip.Addr, in, out bool) ([]string, error) {
+	if d.speaker == nil {
+		return nil, api.Precondition(api.ReasonNotConfigured, "the configuration has no bgp section")
+	}
+	families, err := d.speaker.Refresh(ctx, addr, in, out)
+	switch {
+	case errors.Is(err, bgp.ErrNoNeighbor):
+		return nil, api.NotFound("%s is not a configured neighbour", addr)
+	case errors.Is(err, bgp.ErrDown):
+		return nil, api.Precondition(api.ReasonNotRunning, "%v", err)
+	case errors.Is(err, bgp.ErrNoRefresh):
+		return nil, api.Precondition(api.ReasonNotOffered, "%v", err)
+	case err != nil:
+		return nil, bgpError(err)
+	}
+	names := make([]string, len(families))
+	for i, f := range families {
+		names[i] = f.String()
+	}
+	return names, nil
 }
 
 func neighborMessage(n *bgp.NeighborStatus) *pncv1.Neighbor {

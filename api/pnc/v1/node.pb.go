@@ -89,6 +89,63 @@ func (PartState) EnumDescriptor() ([]byte, []int) {
 	return file_pnc_v1_node_proto_rawDescGZIP(), []int{0}
 }
 
+// What RefreshNeighbor does again.
+type RefreshDirection int32
+
+const (
+	// As IN.
+	RefreshDirection_REFRESH_DIRECTION_UNSPECIFIED RefreshDirection = 0
+	// The neighbour sends its routes.
+	RefreshDirection_REFRESH_DIRECTION_IN RefreshDirection = 1
+	// We send our announcements.
+	RefreshDirection_REFRESH_DIRECTION_OUT RefreshDirection = 2
+	// Both.
+	RefreshDirection_REFRESH_DIRECTION_BOTH RefreshDirection = 3
+)
+
+// Enum value maps for RefreshDirection.
+var (
+	RefreshDirection_name = map[int32]string{
+		0: "REFRESH_DIRECTION_UNSPECIFIED",
+		1: "REFRESH_DIRECTION_IN",
+		2: "REFRESH_DIRECTION_OUT",
+		3: "REFRESH_DIRECTION_BOTH",
+	}
+	RefreshDirection_value = map[string]int32{
+		"REFRESH_DIRECTION_UNSPECIFIED": 0,
+		"REFRESH_DIRECTION_IN":          1,
+		"REFRESH_DIRECTION_OUT":         2,
+		"REFRESH_DIRECTION_BOTH":        3,
+	}
+)
+
+func (x RefreshDirection) Enum() *RefreshDirection {
+	p := new(RefreshDirection)
+	*p = x
+	return p
+}
+
+func (x RefreshDirection) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (RefreshDirection) Descriptor() protoreflect.EnumDescriptor {
+	return file_pnc_v1_node_proto_enumTypes[1].Descriptor()
+}
+
+func (RefreshDirection) Type() protoreflect.EnumType {
+	return &file_pnc_v1_node_proto_enumTypes[1]
+}
+
+func (x RefreshDirection) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use RefreshDirection.Descriptor instead.
+func (RefreshDirection) EnumDescriptor() ([]byte, []int) {
+	return file_pnc_v1_node_proto_rawDescGZIP(), []int{1}
+}
+
 // One part of the daemon.
 type Part struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1111,6 +1168,107 @@ func (x *ListNeighborsResponse) GetNeighbors() []*Neighbor {
 	return nil
 }
 
+// Names the neighbour.
+type RefreshNeighborRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its address. Required; its session is established.
+	Address string `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
+	// What is sent again. Default: IN.
+	Direction     RefreshDirection `protobuf:"varint,2,opt,name=direction,proto3,enum=pnc.v1.RefreshDirection" json:"direction,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RefreshNeighborRequest) Reset() {
+	*x = RefreshNeighborRequest{}
+	mi := &file_pnc_v1_node_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RefreshNeighborRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RefreshNeighborRequest) ProtoMessage() {}
+
+func (x *RefreshNeighborRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_pnc_v1_node_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RefreshNeighborRequest.ProtoReflect.Descriptor instead.
+func (*RefreshNeighborRequest) Descriptor() ([]byte, []int) {
+	return file_pnc_v1_node_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *RefreshNeighborRequest) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *RefreshNeighborRequest) GetDirection() RefreshDirection {
+	if x != nil {
+		return x.Direction
+	}
+	return RefreshDirection_REFRESH_DIRECTION_UNSPECIFIED
+}
+
+// Answers RefreshNeighbor.
+type RefreshNeighborResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The address families concerned, as in ipv4-unicast.
+	Families      []string `protobuf:"bytes,1,rep,name=families,proto3" json:"families,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RefreshNeighborResponse) Reset() {
+	*x = RefreshNeighborResponse{}
+	mi := &file_pnc_v1_node_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RefreshNeighborResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RefreshNeighborResponse) ProtoMessage() {}
+
+func (x *RefreshNeighborResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_pnc_v1_node_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RefreshNeighborResponse.ProtoReflect.Descriptor instead.
+func (*RefreshNeighborResponse) Descriptor() ([]byte, []int) {
+	return file_pnc_v1_node_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *RefreshNeighborResponse) GetFamilies() []string {
+	if x != nil {
+		return x.Families
+	}
+	return nil
+}
+
 // Asks for a log level.
 type SetLogLevelRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1122,7 +1280,7 @@ type SetLogLevelRequest struct {
 
 func (x *SetLogLevelRequest) Reset() {
 	*x = SetLogLevelRequest{}
-	mi := &file_pnc_v1_node_proto_msgTypes[14]
+	mi := &file_pnc_v1_node_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1134,7 +1292,7 @@ func (x *SetLogLevelRequest) String() string {
 func (*SetLogLevelRequest) ProtoMessage() {}
 
 func (x *SetLogLevelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_pnc_v1_node_proto_msgTypes[14]
+	mi := &file_pnc_v1_node_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1147,7 +1305,7 @@ func (x *SetLogLevelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetLogLevelRequest.ProtoReflect.Descriptor instead.
 func (*SetLogLevelRequest) Descriptor() ([]byte, []int) {
-	return file_pnc_v1_node_proto_rawDescGZIP(), []int{14}
+	return file_pnc_v1_node_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *SetLogLevelRequest) GetLevel() string {
@@ -1168,7 +1326,7 @@ type SetLogLevelResponse struct {
 
 func (x *SetLogLevelResponse) Reset() {
 	*x = SetLogLevelResponse{}
-	mi := &file_pnc_v1_node_proto_msgTypes[15]
+	mi := &file_pnc_v1_node_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1180,7 +1338,7 @@ func (x *SetLogLevelResponse) String() string {
 func (*SetLogLevelResponse) ProtoMessage() {}
 
 func (x *SetLogLevelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_pnc_v1_node_proto_msgTypes[15]
+	mi := &file_pnc_v1_node_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1193,7 +1351,7 @@ func (x *SetLogLevelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetLogLevelResponse.ProtoReflect.Descriptor instead.
 func (*SetLogLevelResponse) Descriptor() ([]byte, []int) {
-	return file_pnc_v1_node_proto_rawDescGZIP(), []int{15}
+	return file_pnc_v1_node_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *SetLogLevelResponse) GetPrevious() string {
@@ -1295,7 +1453,12 @@ const file_pnc_v1_node_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"G\n" +
 	"\x15ListNeighborsResponse\x12.\n" +
-	"\tneighbors\x18\x01 \x03(\v2\x10.pnc.v1.NeighborR\tneighbors\"*\n" +
+	"\tneighbors\x18\x01 \x03(\v2\x10.pnc.v1.NeighborR\tneighbors\"j\n" +
+	"\x16RefreshNeighborRequest\x12\x18\n" +
+	"\aaddress\x18\x01 \x01(\tR\aaddress\x126\n" +
+	"\tdirection\x18\x02 \x01(\x0e2\x18.pnc.v1.RefreshDirectionR\tdirection\"5\n" +
+	"\x17RefreshNeighborResponse\x12\x1a\n" +
+	"\bfamilies\x18\x01 \x03(\tR\bfamilies\"*\n" +
 	"\x12SetLogLevelRequest\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\tR\x05level\"1\n" +
 	"\x13SetLogLevelResponse\x12\x1a\n" +
@@ -1306,14 +1469,20 @@ const file_pnc_v1_node_proto_rawDesc = "" +
 	"\x13PART_STATE_DISABLED\x10\x02\x12\x17\n" +
 	"\x13PART_STATE_STARTING\x10\x03\x12\x14\n" +
 	"\x10PART_STATE_READY\x10\x04\x12\x15\n" +
-	"\x11PART_STATE_FAILED\x10\x052\xd5\x03\n" +
+	"\x11PART_STATE_FAILED\x10\x05*\x86\x01\n" +
+	"\x10RefreshDirection\x12!\n" +
+	"\x1dREFRESH_DIRECTION_UNSPECIFIED\x10\x00\x12\x18\n" +
+	"\x14REFRESH_DIRECTION_IN\x10\x01\x12\x19\n" +
+	"\x15REFRESH_DIRECTION_OUT\x10\x02\x12\x1a\n" +
+	"\x16REFRESH_DIRECTION_BOTH\x10\x032\xa9\x04\n" +
 	"\vNodeService\x12@\n" +
 	"\tGetStatus\x12\x18.pnc.v1.GetStatusRequest\x1a\x19.pnc.v1.GetStatusResponse\x127\n" +
 	"\x06Enable\x12\x15.pnc.v1.EnableRequest\x1a\x16.pnc.v1.EnableResponse\x12:\n" +
 	"\aDisable\x12\x16.pnc.v1.DisableRequest\x1a\x17.pnc.v1.DisableResponse\x127\n" +
 	"\x06Reload\x12\x15.pnc.v1.ReloadRequest\x1a\x16.pnc.v1.ReloadResponse\x12@\n" +
 	"\tGetConfig\x12\x18.pnc.v1.GetConfigRequest\x1a\x19.pnc.v1.GetConfigResponse\x12L\n" +
-	"\rListNeighbors\x12\x1c.pnc.v1.ListNeighborsRequest\x1a\x1d.pnc.v1.ListNeighborsResponse\x12F\n" +
+	"\rListNeighbors\x12\x1c.pnc.v1.ListNeighborsRequest\x1a\x1d.pnc.v1.ListNeighborsResponse\x12R\n" +
+	"\x0fRefreshNeighbor\x12\x1e.pnc.v1.RefreshNeighborRequest\x1a\x1f.pnc.v1.RefreshNeighborResponse\x12F\n" +
 	"\vSetLogLevel\x12\x1a.pnc.v1.SetLogLevelRequest\x1a\x1b.pnc.v1.SetLogLevelResponseB\x17Z\x15pncd/api/pnc/v1;pncv1b\x06proto3"
 
 var (
@@ -1328,61 +1497,67 @@ func file_pnc_v1_node_proto_rawDescGZIP() []byte {
 	return file_pnc_v1_node_proto_rawDescData
 }
 
-var file_pnc_v1_node_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_pnc_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_pnc_v1_node_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_pnc_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_pnc_v1_node_proto_goTypes = []any{
-	(PartState)(0),                // 0: pnc.v1.PartState
-	(*Part)(nil),                  // 1: pnc.v1.Part
-	(*GetStatusRequest)(nil),      // 2: pnc.v1.GetStatusRequest
-	(*GetStatusResponse)(nil),     // 3: pnc.v1.GetStatusResponse
-	(*EnableRequest)(nil),         // 4: pnc.v1.EnableRequest
-	(*EnableResponse)(nil),        // 5: pnc.v1.EnableResponse
-	(*DisableRequest)(nil),        // 6: pnc.v1.DisableRequest
-	(*DisableResponse)(nil),       // 7: pnc.v1.DisableResponse
-	(*ReloadRequest)(nil),         // 8: pnc.v1.ReloadRequest
-	(*ReloadResponse)(nil),        // 9: pnc.v1.ReloadResponse
-	(*GetConfigRequest)(nil),      // 10: pnc.v1.GetConfigRequest
-	(*GetConfigResponse)(nil),     // 11: pnc.v1.GetConfigResponse
-	(*ListNeighborsRequest)(nil),  // 12: pnc.v1.ListNeighborsRequest
-	(*Neighbor)(nil),              // 13: pnc.v1.Neighbor
-	(*ListNeighborsResponse)(nil), // 14: pnc.v1.ListNeighborsResponse
-	(*SetLogLevelRequest)(nil),    // 15: pnc.v1.SetLogLevelRequest
-	(*SetLogLevelResponse)(nil),   // 16: pnc.v1.SetLogLevelResponse
-	nil,                           // 17: pnc.v1.Neighbor.NhcDisregardedEntry
-	nil,                           // 18: pnc.v1.Neighbor.MalformedEntry
-	(*timestamppb.Timestamp)(nil), // 19: google.protobuf.Timestamp
-	(*SenderReadiness)(nil),       // 20: pnc.v1.SenderReadiness
+	(PartState)(0),                  // 0: pnc.v1.PartState
+	(RefreshDirection)(0),           // 1: pnc.v1.RefreshDirection
+	(*Part)(nil),                    // 2: pnc.v1.Part
+	(*GetStatusRequest)(nil),        // 3: pnc.v1.GetStatusRequest
+	(*GetStatusResponse)(nil),       // 4: pnc.v1.GetStatusResponse
+	(*EnableRequest)(nil),           // 5: pnc.v1.EnableRequest
+	(*EnableResponse)(nil),          // 6: pnc.v1.EnableResponse
+	(*DisableRequest)(nil),          // 7: pnc.v1.DisableRequest
+	(*DisableResponse)(nil),         // 8: pnc.v1.DisableResponse
+	(*ReloadRequest)(nil),           // 9: pnc.v1.ReloadRequest
+	(*ReloadResponse)(nil),          // 10: pnc.v1.ReloadResponse
+	(*GetConfigRequest)(nil),        // 11: pnc.v1.GetConfigRequest
+	(*GetConfigResponse)(nil),       // 12: pnc.v1.GetConfigResponse
+	(*ListNeighborsRequest)(nil),    // 13: pnc.v1.ListNeighborsRequest
+	(*Neighbor)(nil),                // 14: pnc.v1.Neighbor
+	(*ListNeighborsResponse)(nil),   // 15: pnc.v1.ListNeighborsResponse
+	(*RefreshNeighborRequest)(nil),  // 16: pnc.v1.RefreshNeighborRequest
+	(*RefreshNeighborResponse)(nil), // 17: pnc.v1.RefreshNeighborResponse
+	(*SetLogLevelRequest)(nil),      // 18: pnc.v1.SetLogLevelRequest
+	(*SetLogLevelResponse)(nil),     // 19: pnc.v1.SetLogLevelResponse
+	nil,                             // 20: pnc.v1.Neighbor.NhcDisregardedEntry
+	nil,                             // 21: pnc.v1.Neighbor.MalformedEntry
+	(*timestamppb.Timestamp)(nil),   // 22: google.protobuf.Timestamp
+	(*SenderReadiness)(nil),         // 23: pnc.v1.SenderReadiness
 }
 var file_pnc_v1_node_proto_depIdxs = []int32{
 	0,  // 0: pnc.v1.Part.state:type_name -> pnc.v1.PartState
-	19, // 1: pnc.v1.GetStatusResponse.started_at:type_name -> google.protobuf.Timestamp
-	1,  // 2: pnc.v1.GetStatusResponse.parts:type_name -> pnc.v1.Part
-	19, // 3: pnc.v1.GetStatusResponse.config_applied_at:type_name -> google.protobuf.Timestamp
-	20, // 4: pnc.v1.GetStatusResponse.senders:type_name -> pnc.v1.SenderReadiness
-	19, // 5: pnc.v1.Neighbor.since:type_name -> google.protobuf.Timestamp
-	17, // 6: pnc.v1.Neighbor.nhc_disregarded:type_name -> pnc.v1.Neighbor.NhcDisregardedEntry
-	19, // 7: pnc.v1.Neighbor.stale_until:type_name -> google.protobuf.Timestamp
-	18, // 8: pnc.v1.Neighbor.malformed:type_name -> pnc.v1.Neighbor.MalformedEntry
-	13, // 9: pnc.v1.ListNeighborsResponse.neighbors:type_name -> pnc.v1.Neighbor
-	2,  // 10: pnc.v1.NodeService.GetStatus:input_type -> pnc.v1.GetStatusRequest
-	4,  // 11: pnc.v1.NodeService.Enable:input_type -> pnc.v1.EnableRequest
-	6,  // 12: pnc.v1.NodeService.Disable:input_type -> pnc.v1.DisableRequest
-	8,  // 13: pnc.v1.NodeService.Reload:input_type -> pnc.v1.ReloadRequest
-	10, // 14: pnc.v1.NodeService.GetConfig:input_type -> pnc.v1.GetConfigRequest
-	12, // 15: pnc.v1.NodeService.ListNeighbors:input_type -> pnc.v1.ListNeighborsRequest
-	15, // 16: pnc.v1.NodeService.SetLogLevel:input_type -> pnc.v1.SetLogLevelRequest
-	3,  // 17: pnc.v1.NodeService.GetStatus:output_type -> pnc.v1.GetStatusResponse
-	5,  // 18: pnc.v1.NodeService.Enable:output_type -> pnc.v1.EnableResponse
-	7,  // 19: pnc.v1.NodeService.Disable:output_type -> pnc.v1.DisableResponse
-	9,  // 20: pnc.v1.NodeService.Reload:output_type -> pnc.v1.ReloadResponse
-	11, // 21: pnc.v1.NodeService.GetConfig:output_type -> pnc.v1.GetConfigResponse
-	14, // 22: pnc.v1.NodeService.ListNeighbors:output_type -> pnc.v1.ListNeighborsResponse
-	16, // 23: pnc.v1.NodeService.SetLogLevel:output_type -> pnc.v1.SetLogLevelResponse
-	17, // [17:24] is the sub-list for method output_type
-	10, // [10:17] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	22, // 1: pnc.v1.GetStatusResponse.started_at:type_name -> google.protobuf.Timestamp
+	2,  // 2: pnc.v1.GetStatusResponse.parts:type_name -> pnc.v1.Part
+	22, // 3: pnc.v1.GetStatusResponse.config_applied_at:type_name -> google.protobuf.Timestamp
+	23, // 4: pnc.v1.GetStatusResponse.senders:type_name -> pnc.v1.SenderReadiness
+	22, // 5: pnc.v1.Neighbor.since:type_name -> google.protobuf.Timestamp
+	20, // 6: pnc.v1.Neighbor.nhc_disregarded:type_name -> pnc.v1.Neighbor.NhcDisregardedEntry
+	22, // 7: pnc.v1.Neighbor.stale_until:type_name -> google.protobuf.Timestamp
+	21, // 8: pnc.v1.Neighbor.malformed:type_name -> pnc.v1.Neighbor.MalformedEntry
+	14, // 9: pnc.v1.ListNeighborsResponse.neighbors:type_name -> pnc.v1.Neighbor
+	1,  // 10: pnc.v1.RefreshNeighborRequest.direction:type_name -> pnc.v1.RefreshDirection
+	3,  // 11: pnc.v1.NodeService.GetStatus:input_type -> pnc.v1.GetStatusRequest
+	5,  // 12: pnc.v1.NodeService.Enable:input_type -> pnc.v1.EnableRequest
+	7,  // 13: pnc.v1.NodeService.Disable:input_type -> pnc.v1.DisableRequest
+	9,  // 14: pnc.v1.NodeService.Reload:input_type -> pnc.v1.ReloadRequest
+	11, // 15: pnc.v1.NodeService.GetConfig:input_type -> pnc.v1.GetConfigRequest
+	13, // 16: pnc.v1.NodeService.ListNeighbors:input_type -> pnc.v1.ListNeighborsRequest
+	16, // 17: pnc.v1.NodeService.RefreshNeighbor:input_type -> pnc.v1.RefreshNeighborRequest
+	18, // 18: pnc.v1.NodeService.SetLogLevel:input_type -> pnc.v1.SetLogLevelRequest
+	4,  // 19: pnc.v1.NodeService.GetStatus:output_type -> pnc.v1.GetStatusResponse
+	6,  // 20: pnc.v1.NodeService.Enable:output_type -> pnc.v1.EnableResponse
+	8,  // 21: pnc.v1.NodeService.Disable:output_type -> pnc.v1.DisableResponse
+	10, // 22: pnc.v1.NodeService.Reload:output_type -> pnc.v1.ReloadResponse
+	12, // 23: pnc.v1.NodeService.GetConfig:output_type -> pnc.v1.GetConfigResponse
+	15, // 24: pnc.v1.NodeService.ListNeighbors:output_type -> pnc.v1.ListNeighborsResponse
+	17, // 25: pnc.v1.NodeService.RefreshNeighbor:output_type -> pnc.v1.RefreshNeighborResponse
+	19, // 26: pnc.v1.NodeService.SetLogLevel:output_type -> pnc.v1.SetLogLevelResponse
+	19, // [19:27] is the sub-list for method output_type
+	11, // [11:19] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_pnc_v1_node_proto_init() }
@@ -1396,8 +1571,8 @@ func file_pnc_v1_node_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_pnc_v1_node_proto_rawDesc), len(file_pnc_v1_node_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   18,
+			NumEnums:      2,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

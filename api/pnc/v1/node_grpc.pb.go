@@ -21,13 +21,14 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	NodeService_GetStatus_FullMethodName     = "/pnc.v1.NodeService/GetStatus"
-	NodeService_Enable_FullMethodName        = "/pnc.v1.NodeService/Enable"
-	NodeService_Disable_FullMethodName       = "/pnc.v1.NodeService/Disable"
-	NodeService_Reload_FullMethodName        = "/pnc.v1.NodeService/Reload"
-	NodeService_GetConfig_FullMethodName     = "/pnc.v1.NodeService/GetConfig"
-	NodeService_ListNeighbors_FullMethodName = "/pnc.v1.NodeService/ListNeighbors"
-	NodeService_SetLogLevel_FullMethodName   = "/pnc.v1.NodeService/SetLogLevel"
+	NodeService_GetStatus_FullMethodName       = "/pnc.v1.NodeService/GetStatus"
+	NodeService_Enable_FullMethodName          = "/pnc.v1.NodeService/Enable"
+	NodeService_Disable_FullMethodName         = "/pnc.v1.NodeService/Disable"
+	NodeService_Reload_FullMethodName          = "/pnc.v1.NodeService/Reload"
+	NodeService_GetConfig_FullMethodName       = "/pnc.v1.NodeService/GetConfig"
+	NodeService_ListNeighbors_FullMethodName   = "/pnc.v1.NodeService/ListNeighbors"
+	NodeService_RefreshNeighbor_FullMethodName = "/pnc.v1.NodeService/RefreshNeighbor"
+	NodeService_SetLogLevel_FullMethodName     = "/pnc.v1.NodeService/SetLogLevel"
 )
 
 // NodeServiceClient is the client API for NodeService service.
@@ -48,6 +49,8 @@ type NodeServiceClient interface {
 	GetConfig(ctx context.Context, in *GetConfigRequest, opts ...grpc.CallOption) (*GetConfigResponse, error)
 	// Lists BGP neighbours.
 	ListNeighbors(ctx context.Context, in *ListNeighborsRequest, opts ...grpc.CallOption) (*ListNeighborsResponse, error)
+	// Asks a BGP neighbour for its routes again (RFC 2918), or sends it our announcements again; the session stays.
+	RefreshNeighbor(ctx context.Context, in *RefreshNeighborRequest, opts ...grpc.CallOption) (*RefreshNeighborResponse, error)
 	// Changes the log level until the next restart.
 	SetLogLevel(ctx context.Context, in *SetLogLevelRequest, opts ...grpc.CallOption) (*SetLogLevelResponse, error)
 }
@@ -120,6 +123,16 @@ func (c *nodeServiceClient) ListNeighbors(ctx context.Context, in *ListNeighbors
 	return out, nil
 }
 
+func (c *nodeServiceClient) RefreshNeighbor(ctx context.Context, in *RefreshNeighborRequest, opts ...grpc.CallOption) (*RefreshNeighborResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RefreshNeighborResponse)
+	err := c.cc.Invoke(ctx, NodeService_RefreshNeighbor_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *nodeServiceClient) SetLogLevel(ctx context.Context, in *SetLogLevelRequest, opts ...grpc.CallOption) (*SetLogLevelResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(SetLogLevelResponse)
@@ -148,6 +161,8 @@ type NodeServiceServer interface {
 	GetConfig(context.Context, *GetConfigRequest) (*GetConfigResponse, error)
 	// Lists BGP neighbours.
 	ListNeighbors(context.Context, *ListNeighborsRequest) (*ListNeighborsResponse, error)
+	// Asks a BGP neighbour for its routes again (RFC 2918), or sends it our announcements again; the session stays.
+	RefreshNeighbor(context.Context, *RefreshNeighborRequest) (*RefreshNeighborResponse, error)
 	// Changes the log level until the next restart.
 	SetLogLevel(context.Context, *SetLogLevelRequest) (*SetLogLevelResponse, error)
 	mustEmbedUnimplementedNodeServiceServer()
@@ -177,6 +192,9 @@ func (UnimplementedNodeServiceServer) GetConfig(context.Context, *GetConfigReque
 }
 func (UnimplementedNodeServiceServer) ListNeighbors(context.Context, *ListNeighborsRequest) (*ListNeighborsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListNeighbors not implemented")
+}
+func (UnimplementedNodeServiceServer) RefreshNeighbor(context.Context, *RefreshNeighborRequest) (*RefreshNeighborResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RefreshNeighbor not implemented")
 }
 func (UnimplementedNodeServiceServer) SetLogLevel(context.Context, *SetLogLevelRequest) (*SetLogLevelResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method SetLogLevel not implemented")
@@ -310,6 +328,24 @@ func _NodeService_ListNeighbors_Handler(srv interface{}, ctx context.Context, de
 	return interceptor(ctx, in, info, handler)
 }
 
+func _NodeService_RefreshNeighbor_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RefreshNeighborRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(NodeServiceServer).RefreshNeighbor(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: NodeService_RefreshNeighbor_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(NodeServiceServer).RefreshNeighbor(ctx, req.(*RefreshNeighborRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _NodeService_SetLogLevel_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(SetLogLevelRequest)
 	if err := dec(in); err != nil {
@@ -358,6 +394,10 @@ var NodeService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListNeighbors",
 			Handler:    _NodeService_ListNeighbors_Handler,
+		},
+		{
+			MethodName: "RefreshNeighbor",
+			Handler:    _NodeService_RefreshNeighbor_Handler,
 		},
 		{
 			MethodName: "SetLogLevel",
