@@ -23,6 +23,7 @@ type Backends struct {
 	Flows      Flows
 	Records    *evidence.Recorder
 	Node       Node
+	ISIS       ISIS // nil: IS-IS is not configured
 }
 
 // Table is the capability route table; *pnc.Table satisfies it.

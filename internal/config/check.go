@@ -52,6 +52,9 @@ func check(cfg *Config, root *yaml.Node) []Problem {
 	if cfg.BGP != nil {
 		c.bgp(cfg.BGP)
 	}
+	if cfg.ISIS != nil {
+		c.isis(cfg.ISIS)
+	}
 	if cfg.CongestionNode != nil {
 		c.congestionNode(cfg.CongestionNode)
 	}

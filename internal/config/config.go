@@ -25,6 +25,7 @@ type Config struct {
 	Static    []Static  `yaml:"static"`
 
 	BGP            *BGP            `yaml:"bgp"`             // nil: no BGP
+	ISIS           *ISIS           `yaml:"isis"`            // nil: no IS-IS
 	CongestionNode *CongestionNode `yaml:"congestion_node"` // nil: this node does not notify
 	Proxy          *Proxy          `yaml:"proxy"`           // nil: this node does not translate
 }

@@ -14,6 +14,9 @@ func (c *Config) fillDefaults(root *yaml.Node) {
 	if c.BGP != nil {
 		c.BGP.fillDefaults(given)
 	}
+	if c.ISIS != nil {
+		c.ISIS.fillDefaults(given, c.Node)
+	}
 	if n := c.CongestionNode; n != nil {
 		setDefault(given, "congestion_node.port", &n.Port, DefaultPort)
 		setDefault(given, "congestion_node.dscp", &n.DSCP, 48)

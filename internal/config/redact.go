@@ -18,6 +18,25 @@ func (c *Config) Redacted() (string, error) {
 		}
 		shown.BGP = &bgp
 	}
+	if c.ISIS != nil {
+		isis := *c.ISIS
+		isis.Level1Keys, isis.Level2Keys = redactKeys(isis.Level1Keys), redactKeys(isis.Level2Keys)
+		isis.Circuits = append([]ISISCircuit(nil), isis.Circuits...)
+		for i := range isis.Circuits {
+			isis.Circuits[i].Keys = redactKeys(isis.Circuits[i].Keys)
+		}
+		shown.ISIS = &isis
+	}
 	b, err := yaml.Marshal(&shown)
 	return string(b), err
+}
+
+func redactKeys(keys []ISISKey) []ISISKey {
+	out := append([]ISISKey(nil), keys...)
+	for i := range out {
+		if out[i].Password != "" {
+			out[i].Password = redacted
+		}
+	}
+	return out
 }

@@ -33,6 +33,11 @@ var readOnly = []struct {
 	{"flow-undecided", "flows 198.51.100.9 203.0.113.10 32", 0},
 	{"records", "records", 0},
 	{"records-filtered", "records --qp 0x18b --outcome translated --since 2m", 0},
+	{"isis-neighbors", "isis neighbors", 0},
+	{"isis-interface", "isis interface", 0},
+	{"isis-spf", "isis spf", 0},
+	{"isis-database", "isis database", 0},
+	{"isis-database-detail", "isis database r2 --detail", 0},
 	{"counters", "counters", 0},
 	{"counters-nonzero", "counters --part proxy --nonzero", 0},
 }

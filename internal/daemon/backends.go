@@ -10,13 +10,17 @@ import (
 
 // backends connects the API to the parts.
 func (d *Daemon) backends() api.Backends {
-	return api.Backends{
+	b := api.Backends{
 		Table:      d.table,
 		Advertiser: advertiser{d},
 		Flows:      flowsBackend{d},
 		Records:    d.recorder,
 		Node:       d,
 	}
+	if d.isis != nil {
+		b.ISIS = d.isis
+	}
+	return b
 }
 
 // partStateName is the name of a part's state in metrics, as in ready.

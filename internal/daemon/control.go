@@ -8,6 +8,7 @@ import (
 
 	"pncd/api"
 	"pncd/bgp"
+	"pncd/igp/isis/auth"
 	"pncd/internal/config"
 	"pncd/internal/telemetry"
 )
@@ -79,6 +80,7 @@ func (d *Daemon) disable() {
 
 // originate switches what the speaker announces. The caller holds the control lock.
 func (d *Daemon) originate(on bool) error {
+	d.setMarking(on)
 	if d.speaker != nil {
 		return d.speaker.SetOriginating(on)
 	}
@@ -136,6 +138,13 @@ func (d *Daemon) reload(old, next *config.Config, changes []string) error {
 	if err != nil {
 		return err
 	}
+	var levelKeys map[uint8]auth.Chain
+	var circuitKeys map[string]auth.Chain
+	if next.ISIS != nil {
+		if levelKeys, circuitKeys, err = isisKeys(next.ISIS); err != nil {
+			return err
+		}
+	}
 	enable := d.enabled.Load()
 	if old.Enabled != next.Enabled {
 		enable = next.Enabled
@@ -180,6 +189,7 @@ func (d *Daemon) reload(old, next *config.Config, changes []string) error {
 	}
 	d.config.Store(next)
 	d.appliedAt.Store(d.now().UnixNano())
+	d.reconfigureISIS(context.Background(), old.ISIS, next.ISIS, levelKeys, circuitKeys)
 	d.switchTo(enable, p, units)
 	return nil
 }
@@ -229,6 +239,7 @@ func checkRestart(old, next *config.Config, changes []string) error {
 	if (old.BGP == nil) != (next.BGP == nil) {
 		keys = append(keys, "bgp: added or removed as a whole")
 	}
+	keys = append(keys, checkISIS(old.ISIS, next.ISIS)...)
 	if len(keys) > 0 {
 		return fmt.Errorf("needs a restart of pncd: %s", strings.Join(keys, "; "))
 	}

@@ -36,6 +36,7 @@ type Daemon struct {
 	tracker  *host.Tracker
 	routes   *host.Routes // which senders' prefixes there are, for those that follow the kernel
 	speaker  *bgp.Speaker // nil: no BGP
+	isis     *isisPart    // nil: no IS-IS
 	api      *api.Server
 	rings    *ringBook
 	sender   senderSwitch
@@ -48,6 +49,7 @@ type Daemon struct {
 	appliedAt atomic.Int64 // Unix nanoseconds
 	parts     atomic.Pointer[parts]
 	enabled   atomic.Bool
+	marking   atomic.Bool // IS-IS may mark prefixes: from enabling until just before disabling
 
 	control  sync.Mutex // held while the configuration or the switch changes
 	stopping bool       // the switch stays off from now on
@@ -91,6 +93,11 @@ func New(cfg *config.Config, path string, log *logrus.Logger) (*Daemon, error) {
 		}
 		settings.Restart.Restarted = leftBehind(&cfg.BGP.GracefulRestart)
 		if d.speaker, err = bgp.NewSpeaker(settings, d.table, d.now, log.WithField("part", "bgp")); err != nil {
+			return nil, err
+		}
+	}
+	if cfg.ISIS != nil {
+		if d.isis, err = d.newISIS(cfg); err != nil {
 			return nil, err
 		}
 	}
@@ -143,6 +150,9 @@ func (d *Daemon) Run(ctx context.Context, reload <-chan os.Signal) error {
 	services.start("readiness", d.keepReadiness)
 	if d.speaker != nil {
 		services.start("bgp", d.runSpeaker)
+	}
+	if d.isis != nil {
+		services.start("isis", d.isis.Run)
 	}
 	return d.serve(ctx, services, reload)
 }

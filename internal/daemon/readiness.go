@@ -81,9 +81,10 @@ func (d *Daemon) followReadiness() {
 	now := d.now()
 	rules := readinessConfig(cfg.Proxy)
 	s.book.Configure(rules, now)
-	s.own = announcedHere(cfg.Proxy, requested)
+	s.own = announcedHere(cfg, requested)
 	changes := s.book.Step(now, d.enabled.Load(), d.conditions(now, cfg))
 	d.setGate(s.gateFor(cfg.Proxy))
+	d.mark(cfg)
 	for i := range changes {
 		d.tellReadiness(now, &changes[i], rules.Always)
 	}
@@ -91,15 +92,17 @@ func (d *Daemon) followReadiness() {
 
 // announcedHere lists the prefixes that are announced, or would be, with an address of this proxy's own
 // as the PNC. Whether another proxy is ready is not this node's to say.
-func announcedHere(p *config.Proxy, requested []bgp.OriginateConfig) map[readiness.Key]netip.Addr {
+func announcedHere(c *config.Config, requested []bgp.OriginateConfig) map[readiness.Key]netip.Addr {
 	out := map[readiness.Key]netip.Addr{}
+	p := c.Proxy
 	if p == nil {
 		return out
 	}
 	own := ownAddresses(p)
 	for _, s := range p.Senders {
-		if s.Mode != "none" && slices.Contains(own, s.Proxy.Addr) {
-			out[readiness.Key{Context: s.Context, Prefix: s.Prefix.Prefix}] = s.Proxy.Addr
+		k := readiness.Key{Context: s.Context, Prefix: s.Prefix.Prefix}
+		if (s.Mode != "none" || marks(c, k)) && slices.Contains(own, s.Proxy.Addr) {
+			out[k] = s.Proxy.Addr
 		}
 	}
 	for _, o := range requested {

@@ -352,7 +352,7 @@ func TestOnlyWhatNamesThisProxyIsJudged(t *testing.T) {
 		{Prefix: prefix("198.51.102.0/24"), Mode: "originate", Proxy: addr("192.0.2.2")},
 		{Prefix: prefix("198.51.103.0/24"), Mode: "originate", Proxy: addr("2001:db8::1"), Context: "blue"},
 	}}
-	got := announcedHere(p, []bgp.OriginateConfig{
+	got := announcedHere(&config.Config{Proxy: p}, []bgp.OriginateConfig{
 		{Prefix: netip.MustParsePrefix("203.0.113.0/24"), Proxy: netip.MustParseAddr("2001:db8::1")},
 		{Prefix: netip.MustParsePrefix("203.0.114.0/24"), Proxy: netip.MustParseAddr("2001:db8::2")},
 		{Context: "blue", Prefix: netip.MustParsePrefix("203.0.115.0/24"), Proxy: p.IPv4.Addr},

@@ -3,8 +3,6 @@ package daemon
 import (
 	"errors"
 	"net/netip"
-	"os"
-	"strings"
 
 	"pncd/bgp"
 	"pncd/internal/config"
@@ -124,13 +122,9 @@ func bgpSettings(c *config.Config) (bgp.Config, error) {
 func neighborSettings(n *config.Neighbor) (bgp.NeighborConfig, error) {
 	password := n.Password
 	if n.PasswordFile != "" {
-		b, err := os.ReadFile(n.PasswordFile)
-		if err != nil {
+		var err error
+		if password, err = firstLine(n.PasswordFile); err != nil {
 			return bgp.NeighborConfig{}, &config.Error{Problems: []config.Problem{{Key: "password_file of neighbour " + n.Address.String(), Rule: err.Error()}}}
-		}
-		password, _, _ = strings.Cut(string(b), "\n")
-		if password == "" {
-			return bgp.NeighborConfig{}, &config.Error{Problems: []config.Problem{{Key: "password_file of neighbour " + n.Address.String(), Rule: "the first line is empty"}}}
 		}
 	}
 	out := bgp.NeighborConfig{

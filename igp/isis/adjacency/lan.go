@@ -30,6 +30,9 @@ func NewLAN(c Config, level uint8, now time.Time) *LAN {
 	return &LAN{cfg: c.withDefaults(), level: level, neighbors: map[[6]byte]*Neighbor{}, restart: map[[6]byte]packet.SystemID{}, next: now, began: now}
 }
 
+// SetOverhead changes how many octets authentication adds to a hello.
+func (l *LAN) SetOverhead(n int) { l.cfg.Overhead = n }
+
 // Neighbors lists the neighbours by MAC address.
 func (l *LAN) Neighbors() (all []Neighbor) {
 	for _, mac := range l.macs() {

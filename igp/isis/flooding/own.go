@@ -31,6 +31,17 @@ func (m *Machine) Originate(now time.Time, id packet.LSPID, flags uint8, tlvs pa
 	m.schedule(now, o)
 }
 
+// SetSign changes how PDUs are authenticated; the own LSPs are made again, not sooner than the generation
+// interval after their last versions.
+func (m *Machine) SetSign(now time.Time, sign func([]byte) ([]byte, error)) {
+	m.cfg.Sign = sign
+	for _, o := range m.own {
+		if o.wanted {
+			m.schedule(now, o)
+		}
+	}
+}
+
 // Withdraw purges one of this system's LSPs; one that doesn't exist is left alone.
 func (m *Machine) Withdraw(now time.Time, id packet.LSPID) error {
 	o := m.own[id]

@@ -41,11 +41,14 @@ type fragment struct {
 	live  bool
 }
 
+// lspHeader is the length of an LSP without its TLVs, octets.
+const lspHeader = 27
+
 // New makes a packer for LSPs of a size, octets, less what authentication adds.
-func New(lspSize int) *Packer {
-	const header = 27
-	return &Packer{room: lspSize - header, where: map[string]int{}}
-}
+func New(lspSize int) *Packer { return &Packer{room: lspSize - lspHeader, where: map[string]int{}} }
+
+// SetSize changes the size; what doesn't fit its fragment any more moves with the next Update.
+func (p *Packer) SetSize(lspSize int) { p.room = lspSize - lspHeader }
 
 // Fragment is one fragment that changed. No TLVs and not the first one: it is purged.
 type Fragment struct {

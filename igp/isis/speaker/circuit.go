@@ -73,6 +73,17 @@ func (c *circuit) start(m *Machine, now time.Time) {
 	}
 }
 
+// setOverhead tells the adjacencies how much room the keys take in a hello.
+func (c *circuit) setOverhead() {
+	n := c.cfg.Authentication.Overhead()
+	if c.p2p != nil {
+		c.p2p.SetOverhead(n)
+	}
+	for _, l := range c.lans {
+		l.SetOverhead(n)
+	}
+}
+
 // pduLen is the longest PDU that the circuit takes, octets.
 func (c *circuit) pduLen() int { return min(c.link.MTU, 1500) - llcLen }
 

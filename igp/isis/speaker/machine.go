@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"pncd/igp"
+	"pncd/igp/isis/auth"
 	"pncd/igp/isis/packet"
 )
 
@@ -68,6 +69,31 @@ func New(c Config, now time.Time) (*Machine, error) {
 func (m *Machine) Advertise(now time.Time, ads []igp.Advertisement) {
 	m.ads = slices.Clone(ads)
 	m.refresh(now)
+}
+
+// Reauthenticate changes the keys, by level and by circuit; what isn't named has none. The own LSPs are made
+// again with them.
+func (m *Machine) Reauthenticate(now time.Time, levels map[uint8]auth.Chain, circuits map[string]auth.Chain) {
+	m.cfg.Authentication = levels
+	for _, l := range m.levels {
+		l.flood.SetSign(now, levels[l.n].Sign)
+		l.pack.SetSize(m.cfg.LSPSize - levels[l.n].Overhead())
+	}
+	for name, c := range m.circuits {
+		c.cfg.Authentication = circuits[name]
+		c.setOverhead()
+	}
+	m.refresh(now)
+}
+
+// Replay makes Learned give everything once more.
+func (m *Machine) Replay() {
+	for _, l := range m.levels {
+		clear(l.out)
+		for id := range l.nodes {
+			l.dirty[id] = true
+		}
+	}
 }
 
 // LinkChanged takes the state of a circuit's interface.

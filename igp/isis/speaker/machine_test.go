@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"pncd/igp"
+	"pncd/igp/isis/adjacency"
 	"pncd/igp/isis/auth"
 	"pncd/igp/isis/packet"
 )
@@ -344,6 +345,58 @@ func TestAuthentication(t *testing.T) {
 				t.Errorf("%s, %s: not counted", tc.name, where)
 			}
 		}
+	}
+}
+
+func TestKeysAreReplacedWithoutAFlap(t *testing.T) {
+	old := auth.Key{ID: 1, Algorithm: auth.HMACMD5, Secret: "old"}
+	fresh := auth.Key{ID: 2, Algorithm: auth.HMACSHA512, Secret: "fresh"}
+	n := chain(t, func(_ int, c *Config) {
+		c.Authentication = map[uint8]auth.Chain{packet.Level2: {Send: old, Accept: []auth.Key{old}}}
+		for i := range c.Circuits {
+			c.Circuits[i].Authentication = auth.Chain{Send: old, Accept: []auth.Key{old}}
+			c.Circuits[i].Padding = adjacency.PadAlways
+		}
+	})
+	var many []igp.Advertisement
+	for i := range 300 {
+		many = append(many, ad(fmt.Sprintf("10.1.%d.0/24", i%256), "10.255.0.10"))
+	}
+	n.systems[10].Advertise(n.now, many)
+	n.pass(2 * time.Second)
+	before := len(n.holds(11))
+	seen := len(n.learned[11])
+	for _, chain := range []auth.Chain{
+		{Send: old, Accept: []auth.Key{old, fresh}}, {Send: fresh, Accept: []auth.Key{old, fresh}}, {Send: fresh, Accept: []auth.Key{fresh}},
+	} {
+		for _, m := range n.systems { // one after the other, with time between
+			circuits := map[string]auth.Chain{}
+			for name := range m.circuits {
+				circuits[name] = chain
+			}
+			m.Reauthenticate(n.now, map[uint8]auth.Chain{packet.Level2: chain}, circuits)
+			n.pass(20 * time.Second)
+		}
+	}
+	if before != 256 || len(n.holds(11)) != before || len(n.learned[11]) != seen {
+		t.Errorf("%d learned, then %d with %d changes", before, len(n.holds(11)), len(n.learned[11])-seen)
+	}
+	for id, m := range n.systems {
+		if m.drops[DropAuthentication] != 0 {
+			t.Errorf("system %d refused %d PDUs", id, m.drops[DropAuthentication])
+		}
+	}
+}
+
+func TestReplayTellsEverythingOnceMore(t *testing.T) {
+	n := chain(t, nil)
+	n.systems[10].Advertise(n.now, []igp.Advertisement{ad("10.1.0.0/24", "10.255.0.10")})
+	n.pass(time.Second)
+	n.learned[11] = nil
+	n.systems[11].Replay()
+	n.pass(time.Second)
+	if got := n.holds(11); len(got) != 1 {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -26,6 +26,16 @@ type socket struct {
 
 var llc = [llcLen]byte{0xFE, 0xFE, 0x03}
 
+// llcFilter takes frames whose payload begins with FE FE 03.
+var llcFilter = []unix.SockFilter{
+	{Code: unix.BPF_LD | unix.BPF_H | unix.BPF_ABS, K: 0},
+	{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 3, K: 0xFEFE},
+	{Code: unix.BPF_LD | unix.BPF_B | unix.BPF_ABS, K: 2},
+	{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 1, K: 0x03},
+	{Code: unix.BPF_RET | unix.BPF_K, K: 0xFFFFFFFF},
+	{Code: unix.BPF_RET | unix.BPF_K, K: 0},
+}
+
 // openSocket joins the groups of all circuits.
 func openSocket(index int, name string) (*socket, error) {
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
@@ -48,8 +58,17 @@ func openSocket(index int, name string) (*socket, error) {
 			return fail("join a group", err)
 		}
 	}
-	// Only bound does it receive, so that nothing of other interfaces comes first.
-	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: swap16(unix.ETH_P_802_2), Ifindex: index}); err != nil {
+	filter := unix.SockFprog{Len: uint16(len(llcFilter)), Filter: &llcFilter[0]}
+	if err := unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &filter); err != nil {
+		return fail("attach the filter", err)
+	}
+	if err := unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1); err != nil {
+		return fail("leave out what is sent", err)
+	}
+	// All types, for a frame of more than 1,500 octets has its length where the kernel looks for a type, as FRR
+	// sends padded hellos on a link with a greater MTU. Only bound does the socket receive, so that nothing of
+	// other interfaces comes first.
+	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: swap16(unix.ETH_P_ALL), Ifindex: index}); err != nil {
 		return fail("bind", err)
 	}
 	if s.raw, err = s.file.SyscallConn(); err != nil {
@@ -66,8 +85,7 @@ func (s *socket) close() {
 
 var errClosed = errors.New("isis: the socket is closed")
 
-// receive waits for a frame and gives its PDU, in b, and where it came from. Frames of others on 802.2 are
-// passed over.
+// receive waits for a frame and gives its PDU, in b, and where it came from.
 func (s *socket) receive(b []byte) (pdu []byte, mac [6]byte, err error) {
 	for {
 		var n int
@@ -92,9 +110,6 @@ func (s *socket) receive(b []byte) (pdu []byte, mac [6]byte, err error) {
 			continue
 		}
 		if sa, ok := from.(*unix.SockaddrLinklayer); ok {
-			if sa.Pkttype == unix.PACKET_OUTGOING {
-				continue
-			}
 			copy(mac[:], sa.Addr[:6])
 		}
 		return b[llcLen:n], mac, nil

@@ -10,6 +10,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"pncd/igp"
+	"pncd/igp/isis/auth"
 )
 
 // Speaker runs a Machine. Its methods are safe for concurrent use, and those that ask something of the
@@ -20,6 +21,8 @@ type Speaker struct {
 	learn   func([]igp.Learned)
 
 	do     chan func(now time.Time)
+	wanted atomic.Pointer[wanted] // by Advertise, until the goroutine of Run has taken it
+	poke   chan struct{}
 	frames chan arrival
 	done   chan struct{} // closed when Run has returned
 
@@ -27,6 +30,8 @@ type Speaker struct {
 	overflow   atomic.Uint64
 	sendErrors atomic.Uint64
 }
+
+type wanted struct{ ads []igp.Advertisement }
 
 // running is the socket of a circuit whose link is up.
 type running struct {
@@ -58,7 +63,7 @@ func NewSpeaker(c Config, learn func([]igp.Learned), log logrus.FieldLogger) (*S
 	}
 	return &Speaker{
 		log: log, machine: m, learn: learn, do: make(chan func(time.Time)), frames: make(chan arrival, queueLen),
-		done: make(chan struct{}), sockets: map[string]*running{},
+		poke: make(chan struct{}, 1), done: make(chan struct{}), sockets: map[string]*running{},
 	}, nil
 }
 
@@ -82,6 +87,10 @@ func (s *Speaker) Run(ctx context.Context) error {
 		case <-deadline:
 			s.log.Warn("isis: not every neighbour acknowledged the purges")
 			return nil
+		case <-s.poke:
+			if w := s.wanted.Swap(nil); w != nil {
+				s.machine.Advertise(time.Now(), w.ads)
+			}
 		case f := <-s.do:
 			f(time.Now())
 		case a := <-s.frames:
@@ -133,9 +142,24 @@ func (s *Speaker) ask(ctx context.Context, f func(now time.Time)) error {
 	}
 }
 
-// Advertise marks exactly these prefixes from now on.
-func (s *Speaker) Advertise(ctx context.Context, ads []igp.Advertisement) error {
-	return s.ask(ctx, func(now time.Time) { s.machine.Advertise(now, ads) })
+// Advertise marks exactly these prefixes from now on. It doesn't wait, and may be called before Run.
+func (s *Speaker) Advertise(ads []igp.Advertisement) {
+	s.wanted.Store(&wanted{ads})
+	select {
+	case s.poke <- struct{}{}:
+	default: // the goroutine of Run will take the last one
+	}
+}
+
+// Reauthenticate changes the keys: those of the LSPs and SNPs of levels, and of circuits' hellos. No adjacency
+// is lost as long as both ends accept what the other sends.
+func (s *Speaker) Reauthenticate(ctx context.Context, levels map[uint8]auth.Chain, circuits map[string]auth.Chain) error {
+	return s.ask(ctx, func(now time.Time) { s.machine.Reauthenticate(now, levels, circuits) })
+}
+
+// Replay tells everything that is known once more.
+func (s *Speaker) Replay(ctx context.Context) error {
+	return s.ask(ctx, func(time.Time) { s.machine.Replay() })
 }
 
 // Status reads the machine.

@@ -136,6 +136,7 @@ type LSPStatus struct {
 	Own       bool
 	Reachable bool // its system is, in the standard topology
 	LSP       packet.LSP
+	Flag      uint8 // the P flag's bit
 }
 
 // Database reads the LSPs of a level, in order.
@@ -148,7 +149,7 @@ func (m *Machine) Database(now time.Time, level uint8) (out []LSPStatus) {
 	for e := range l.flood.DB().All() {
 		system := e.ID.Node().System()
 		st := LSPStatus{ID: e.ID, Hostname: m.nameOf(system), Sequence: e.Sequence, Checksum: e.Checksum, Lifetime: e.Lifetime(now),
-			Length: e.Size(), Flags: e.Flags, Own: system == m.cfg.System, Reachable: g.Cost(e.ID.Node()) != ^uint32(0), LSP: e.LSP()}
+			Length: e.Size(), Flags: e.Flags, Own: system == m.cfg.System, Reachable: g.Cost(e.ID.Node()) != ^uint32(0), LSP: e.LSP(), Flag: m.cfg.Flag}
 		if st.Own {
 			st.Hostname = m.cfg.Hostname
 		}

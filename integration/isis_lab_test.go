@@ -1,0 +1,214 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	pncv1 "pncd/api/pnc/v1"
+	"pncd/integration/lab"
+)
+
+// isisLab is pncd pa - FRR r1 - FRR r2 - pncd pb on point-to-point links, or all on one LAN. pa is a proxy for
+// 10.1.0.0/24 and 2001:db8:1::/48.
+type isisLab struct {
+	*bgpLab
+	lan bool
+	dir string // of the bound files
+}
+
+// isisOptions say what is different from a lab of level 2 without authentication.
+type isisOptions struct {
+	lan     bool
+	level   string // level-2 when empty
+	circuit string // further lines of FRR's interfaces
+	router  string // further lines of FRR's router
+	keys    string // further lines of pncd's isis section
+	hellos  string // further lines of pncd's circuit
+}
+
+const isisProxy = "10.255.0.11"
+
+// frr is the configuration of router n, with its interfaces.
+func (o isisOptions) frr(n int, interfaces ...string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "hostname r%d\n", n)
+	for _, i := range interfaces {
+		fmt.Fprintf(&b, "interface %s\n ip router isis 1\n ipv6 router isis 1\n isis hello-interval 1\n isis circuit-type %s\n", i, o.frrLevel())
+		if !o.lan {
+			b.WriteString(" isis network point-to-point\n")
+		}
+		b.WriteString(o.circuit)
+	}
+	fmt.Fprintf(&b, "interface lo\n ip router isis 1\n ipv6 router isis 1\nrouter isis 1\n net 49.0001.0000.0000.000%d.00\n is-type %s\n lsp-gen-interval 1\n spf-interval 1\n%s",
+		n, o.frrLevel(), o.router)
+	return b.String()
+}
+
+func (o isisOptions) pncdLevel() string {
+	if o.level == "" {
+		return "level-2"
+	}
+	return o.level
+}
+
+func (o isisOptions) frrLevel() string {
+	if l := o.pncdLevel(); l != "level-1-2" {
+		return l + map[string]string{"level-1": "", "level-2": "-only"}[l]
+	}
+	return "level-1-2"
+}
+
+// pncd is the configuration of the leaf with a system ID, and further sections.
+func (o isisOptions) pncd(system, more string) string {
+	typ := "point-to-point"
+	if o.lan {
+		typ = "broadcast"
+	}
+	return fmt.Sprintf(`%s
+isis:
+  net: 49.0001.0000.0000.%s.00
+  level: %s
+  timers: {generation: 200ms, spf: 100ms, psnp: 200ms}
+%s  circuits:
+    - interface: eth1
+      type: %s
+      hello: 1s
+%s`, more, system, o.pncdLevel(), o.keys, typ, o.hellos)
+}
+
+func upISIS(t *testing.T, name string, o isisOptions) *isisLab {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs CAP_SYS_ADMIN and CAP_NET_ADMIN for namespaces")
+	}
+	if _, err := os.Stat("/usr/lib/frr/isisd"); err != nil {
+		t.Skip("frr is not installed")
+	}
+	l := &isisLab{lan: o.lan, dir: t.TempDir()}
+	write := func(file, text string) {
+		if err := os.WriteFile(filepath.Join(l.dir, file), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	proxy := "node: pa\nenabled: true\nproxy:\n  ipv4: " + isisProxy + "\n  taps: [eth1]\n  accept_from: [10.0.0.0/8]\n  senders:\n" +
+		"    - {prefix: 10.1.0.0/24, proxy: " + isisProxy + "}\n    - {prefix: \"2001:db8:1::/48\", proxy: " + isisProxy + "}\n"
+	write("pa.yaml", o.pncd("0010", proxy))
+	write("pb.yaml", o.pncd("0011", "node: pb\n"))
+	write("daemons", "isisd=yes\n")
+	write("r1.conf", o.frr(1, "eth1", "eth2"))
+	write("r2.conf", o.frr(2, "eth1", "eth2"))
+	if o.lan {
+		write("r1.conf", o.frr(1, "eth1"))
+	}
+	router := func(n int, exec ...string) string {
+		return fmt.Sprintf("    r%d:\n      kind: linux\n      image: frr\n      binds: [\"r%d.conf:/etc/frr/frr.conf\", \"daemons:/etc/frr/daemons\"]\n      exec:\n        - ip addr add 10.255.0.%d/32 dev lo\n        - %s\n",
+			n, n, n, strings.Join(exec, "\n        - "))
+	}
+	leaf := func(name string, exec ...string) string {
+		return fmt.Sprintf("    %s:\n      kind: linux\n      image: pncd\n      binds: [\"%s.yaml:/etc/pncd/pncd.yaml\"]\n      exec:\n        - %s\n", name, name, strings.Join(exec, "\n        - "))
+	}
+	forward := "sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward; echo 1 >/proc/sys/net/ipv6/conf/all/forwarding'"
+	topo := "name: " + name + "\ntopology:\n  nodes:\n"
+	if o.lan {
+		topo += "    sw: {kind: bridge}\n" + router(1, forward, "ip addr add 10.9.0.1/24 dev eth1") +
+			leaf("pa", "ip addr add 10.9.0.10/24 dev eth1", "ip addr add "+isisProxy+"/32 dev lo") +
+			leaf("pb", "ip addr add 10.9.0.11/24 dev eth1", "ip route add "+isisProxy+"/32 via 10.9.0.1") +
+			"  links:\n    - endpoints: [\"r1:eth1\", \"sw:p1\"]\n    - endpoints: [\"pa:eth1\", \"sw:p2\"]\n    - endpoints: [\"pb:eth1\", \"sw:p3\"]\n"
+	} else {
+		topo += router(1, forward, "ip addr add 10.9.1.1/24 dev eth1", "ip addr add 10.9.2.1/24 dev eth2") +
+			router(2, forward, "ip addr add 10.9.2.2/24 dev eth1", "ip addr add 10.9.3.2/24 dev eth2") +
+			leaf("pa", "ip addr add 10.9.1.10/24 dev eth1", "ip addr add "+isisProxy+"/32 dev lo") +
+			leaf("pb", "ip addr add 10.9.3.11/24 dev eth1", "ip route add "+isisProxy+"/32 via 10.9.3.2") +
+			"  links:\n    - endpoints: [\"pa:eth1\", \"r1:eth1\"]\n    - endpoints: [\"r1:eth2\", \"r2:eth1\"]\n    - endpoints: [\"r2:eth2\", \"pb:eth1\"]\n"
+	}
+	parsed, err := lab.Parse(filepath.Join(l.dir, name+".clab.yml"), []byte(topo))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, topo)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+	t.Cleanup(cancel)
+	up, err := lab.Up(ctx, parsed, lab.Options{Unique: true, Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := up.Down(); err != nil {
+			t.Errorf("the lab wasn't taken down: %v", err)
+		}
+	})
+	l.bgpLab = &bgpLab{Lab: up, t: t, ctx: ctx}
+	return l
+}
+
+// routers names those of the lab.
+func (l *isisLab) routers() []string {
+	if l.lan {
+		return []string{"r1"}
+	}
+	return []string{"r1", "r2"}
+}
+
+// noTransit fails when a router routes through a leaf.
+func (l *isisLab) noTransit() {
+	l.t.Helper()
+	for _, r := range l.routers() {
+		text := l.run(r, "ip", "route") + l.run(r, "ip", "-6", "route") + l.vtysh(r, "show ip route isis", "show ipv6 route isis")
+		for _, via := range []string{"10.9.1.10", "10.9.3.11", "10.9.0.10", "10.9.0.11", "10.1.0.0/24", "2001:db8:1::/48"} {
+			if strings.Contains(text, via) {
+				l.t.Fatalf("%s has a route through a leaf (%s):\n%s", r, via, text)
+			}
+		}
+	}
+}
+
+// capabilities is the service of a leaf.
+func (l *isisLab) capabilities(node string) pncv1.CapabilityServiceClient {
+	l.t.Helper()
+	conn, err := grpc.NewClient("unix://"+filepath.Join(l.RunDir(node), "pncd", "pncd.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(func() { conn.Close() })
+	return pncv1.NewCapabilityServiceClient(conn)
+}
+
+// resolves waits until pb gives an answer for a sender: a proxy, or a reason without one.
+func (l *isisLab) resolves(sender, want string) {
+	l.t.Helper()
+	c := l.capabilities("pb")
+	l.eventually("pb resolves "+sender+" to "+want, func() string {
+		ctx, cancel := context.WithTimeout(l.ctx, time.Second)
+		defer cancel()
+		r, err := c.Resolve(ctx, &pncv1.ResolveRequest{Sender: netip.MustParseAddr(sender).String()})
+		if err != nil {
+			return err.Error()
+		}
+		if r.GetProxy() == want && want != "" || r.GetReason().String() == want {
+			return ""
+		}
+		seen, _ := l.Exec(l.ctx, l.routers()[len(l.routers())-1], "vtysh", "-c", "show isis neighbor", "-c", "show isis database")
+		return fmt.Sprintf("%s %s; the router beside pb: %s", r.GetReason(), r.GetProxy(), seen)
+	})
+	l.noTransit()
+}
+
+// kill ends a program of a node as kill -9 does.
+func (l *isisLab) kill(node, program string) {
+	l.t.Helper()
+	for _, p := range l.Programs(node) {
+		if strings.Contains(p.Name(), program) {
+			p.Kill()
+			return
+		}
+	}
+	l.t.Fatalf("%s runs no %s", node, program)
+}
