@@ -11,6 +11,9 @@ import (
 	"pncd/pnc"
 )
 
+// MessageCounts counts messages of one direction by type.
+type MessageCounts = engine.MessageCounts
+
 // NeighborStatus is what is known about a session.
 type NeighborStatus struct {
 	engine.PeerStatus

@@ -251,7 +251,8 @@ func node() *Node {
 				Address: "192.0.2.251", PeerAs: 65001, LocalAs: 65001, State: "established", Since: ago(3*time.Hour + 4*time.Minute), RouterId: "192.0.2.251",
 				Families: []string{"ipv4-unicast", "ipv6-unicast"}, Received: 7, Advertised: 1, Flaps: 1, NhcReceived: 6, PncBelieved: 5,
 				NhcDisregarded: map[string]uint64{"next-hop-mismatch": 1, "malformed-tlv": 0},
-				Malformed:      map[string]uint64{"wrong-flags": 3, "overrun": 0}, Faults: 1, Md5: true, TtlMin: 254, HoldTime: 90, Description: "rr1",
+				Malformed:      map[string]uint64{"wrong-flags": 3, "overrun": 0}, Faults: 1, Md5: true, LocalAddress: "192.0.2.1", LocalPort: 179, RemotePort: 40001,
+				MessagesSent: map[string]uint64{"open": 1, "update": 3, "keepalive": 61}, MessagesReceived: map[string]uint64{"open": 1, "update": 12, "keepalive": 60}, TtlMin: 254, HoldTime: 90, Description: "rr1",
 			},
 		},
 		counters: []*pncv1.Counter{

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -119,6 +121,11 @@ func (a *app) neighborBlock(w io.Writer, n *pncv1.Neighbor) error {
 		}
 		return strings.Join(list, ", ")
 	}
+	connection := "none"
+	if n.GetRemotePort() > 0 {
+		connection = fmt.Sprintf("%s to %s", net.JoinHostPort(n.GetLocalAddress(), strconv.Itoa(int(n.GetLocalPort()))),
+			net.JoinHostPort(n.GetAddress(), strconv.Itoa(int(n.GetRemotePort()))))
+	}
 	lastError := n.GetLastError()
 	if lastError == "" {
 		lastError = "none"
@@ -130,6 +137,7 @@ func (a *app) neighborBlock(w io.Writer, n *pncv1.Neighbor) error {
 		[2]string{"State", state},
 		[2]string{"Established", plural(n.GetFlaps(), "time")},
 		[2]string{"Last error", lastError},
+		[2]string{"Connection", connection},
 		[2]string{"Router ID", n.GetRouterId()},
 		[2]string{"Families", strings.Join(n.GetFamilies(), ", ")},
 		[2]string{"Hold time", hold},
@@ -138,6 +146,8 @@ func (a *app) neighborBlock(w io.Writer, n *pncv1.Neighbor) error {
 		[2]string{"Paths", paths},
 		[2]string{"NHC", fmt.Sprintf("%d received, %d with a believed PNC", n.GetNhcReceived(), n.GetPncBelieved())},
 		[2]string{"NHC disregarded", or(some(n.GetNhcDisregarded()))},
+		[2]string{"Messages sent", or(some(n.GetMessagesSent()))},
+		[2]string{"Messages received", or(some(n.GetMessagesReceived()))},
 		[2]string{"Malformed", or(malformed)},
 	)
 }

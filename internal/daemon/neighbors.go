@@ -58,6 +58,10 @@ func neighborMessage(n *bgp.NeighborStatus) *pncv1.Neighbor {
 		Stale: uint64(n.Stale), StaleUntil: stamp(n.StaleUntil),
 		RestartTime: uint32(n.RestartTime.Seconds()), LongLivedTime: uint32(n.LongLivedTime.Seconds()),
 	}
+	if n.LocalAddress.IsValid() {
+		out.LocalAddress, out.LocalPort, out.RemotePort = n.LocalAddress.String(), uint32(n.LocalPort), uint32(n.RemotePort)
+	}
+	out.MessagesSent, out.MessagesReceived = messageCounts(n.Messages.Sent), messageCounts(n.Messages.Received)
 	if n.RouterID.IsValid() {
 		out.RouterId = n.RouterID.String()
 	}
@@ -78,6 +82,12 @@ func findings(n *bgp.NeighborStatus) map[string]uint64 {
 		m[k.String()] = n.Findings[k]
 	}
 	return m
+}
+
+func messageCounts(c bgp.MessageCounts) map[string]uint64 {
+	return map[string]uint64{
+		"open": c.Opens, "update": c.Updates, "notification": c.Notifications, "keepalive": c.Keepalives, "refresh": c.Refreshes,
+	}
 }
 
 // advertiser answers the API about what is originated.

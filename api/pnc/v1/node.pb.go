@@ -898,9 +898,19 @@ type Neighbor struct {
 	// What was wrong in its messages and did not end the session, by kind (RFC 7606): mended, left out, or its routes treated as withdrawn. Every kind is there.
 	Malformed map[string]uint64 `protobuf:"bytes,26,rep,name=malformed,proto3" json:"malformed,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// Connections that were ended with a NOTIFICATION for what it sent.
-	Faults        uint64 `protobuf:"varint,27,opt,name=faults,proto3" json:"faults,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Faults uint64 `protobuf:"varint,27,opt,name=faults,proto3" json:"faults,omitempty"`
+	// Our address and port on the connection that has the session; empty and zero without one.
+	LocalAddress string `protobuf:"bytes,28,opt,name=local_address,json=localAddress,proto3" json:"local_address,omitempty"`
+	// Our port on it.
+	LocalPort uint32 `protobuf:"varint,29,opt,name=local_port,json=localPort,proto3" json:"local_port,omitempty"`
+	// The neighbour's port on it.
+	RemotePort uint32 `protobuf:"varint,30,opt,name=remote_port,json=remotePort,proto3" json:"remote_port,omitempty"`
+	// Messages sent since the session was configured, by type: open, update, notification, keepalive, refresh.
+	MessagesSent map[string]uint64 `protobuf:"bytes,31,rep,name=messages_sent,json=messagesSent,proto3" json:"messages_sent,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// Messages received, likewise. Those that the check kept from the engine aren't counted.
+	MessagesReceived map[string]uint64 `protobuf:"bytes,32,rep,name=messages_received,json=messagesReceived,proto3" json:"messages_received,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *Neighbor) Reset() {
@@ -1120,6 +1130,41 @@ func (x *Neighbor) GetFaults() uint64 {
 		return x.Faults
 	}
 	return 0
+}
+
+func (x *Neighbor) GetLocalAddress() string {
+	if x != nil {
+		return x.LocalAddress
+	}
+	return ""
+}
+
+func (x *Neighbor) GetLocalPort() uint32 {
+	if x != nil {
+		return x.LocalPort
+	}
+	return 0
+}
+
+func (x *Neighbor) GetRemotePort() uint32 {
+	if x != nil {
+		return x.RemotePort
+	}
+	return 0
+}
+
+func (x *Neighbor) GetMessagesSent() map[string]uint64 {
+	if x != nil {
+		return x.MessagesSent
+	}
+	return nil
+}
+
+func (x *Neighbor) GetMessagesReceived() map[string]uint64 {
+	if x != nil {
+		return x.MessagesReceived
+	}
+	return nil
 }
 
 // Answers ListNeighbors.
@@ -1412,7 +1457,7 @@ const file_pnc_v1_node_proto_rawDesc = "" +
 	"\x11GetConfigResponse\x12\x12\n" +
 	"\x04yaml\x18\x01 \x01(\tR\x04yaml\"0\n" +
 	"\x14ListNeighborsRequest\x12\x18\n" +
-	"\aaddress\x18\x01 \x01(\tR\aaddress\"\x8f\b\n" +
+	"\aaddress\x18\x01 \x01(\tR\aaddress\"\x98\v\n" +
 	"\bNeighbor\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\tR\aaddress\x12\x17\n" +
 	"\apeer_as\x18\x02 \x01(\rR\x06peerAs\x12\x19\n" +
@@ -1445,11 +1490,24 @@ const file_pnc_v1_node_proto_rawDesc = "" +
 	"\frestart_time\x18\x18 \x01(\rR\vrestartTime\x12&\n" +
 	"\x0flong_lived_time\x18\x19 \x01(\rR\rlongLivedTime\x12=\n" +
 	"\tmalformed\x18\x1a \x03(\v2\x1f.pnc.v1.Neighbor.MalformedEntryR\tmalformed\x12\x16\n" +
-	"\x06faults\x18\x1b \x01(\x04R\x06faults\x1aA\n" +
+	"\x06faults\x18\x1b \x01(\x04R\x06faults\x12#\n" +
+	"\rlocal_address\x18\x1c \x01(\tR\flocalAddress\x12\x1d\n" +
+	"\n" +
+	"local_port\x18\x1d \x01(\rR\tlocalPort\x12\x1f\n" +
+	"\vremote_port\x18\x1e \x01(\rR\n" +
+	"remotePort\x12G\n" +
+	"\rmessages_sent\x18\x1f \x03(\v2\".pnc.v1.Neighbor.MessagesSentEntryR\fmessagesSent\x12S\n" +
+	"\x11messages_received\x18  \x03(\v2&.pnc.v1.Neighbor.MessagesReceivedEntryR\x10messagesReceived\x1aA\n" +
 	"\x13NhcDisregardedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\x1a<\n" +
 	"\x0eMalformedEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\x1a?\n" +
+	"\x11MessagesSentEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\x1aC\n" +
+	"\x15MessagesReceivedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"G\n" +
 	"\x15ListNeighborsResponse\x12.\n" +
@@ -1498,7 +1556,7 @@ func file_pnc_v1_node_proto_rawDescGZIP() []byte {
 }
 
 var file_pnc_v1_node_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_pnc_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_pnc_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_pnc_v1_node_proto_goTypes = []any{
 	(PartState)(0),                  // 0: pnc.v1.PartState
 	(RefreshDirection)(0),           // 1: pnc.v1.RefreshDirection
@@ -1522,42 +1580,46 @@ var file_pnc_v1_node_proto_goTypes = []any{
 	(*SetLogLevelResponse)(nil),     // 19: pnc.v1.SetLogLevelResponse
 	nil,                             // 20: pnc.v1.Neighbor.NhcDisregardedEntry
 	nil,                             // 21: pnc.v1.Neighbor.MalformedEntry
-	(*timestamppb.Timestamp)(nil),   // 22: google.protobuf.Timestamp
-	(*SenderReadiness)(nil),         // 23: pnc.v1.SenderReadiness
+	nil,                             // 22: pnc.v1.Neighbor.MessagesSentEntry
+	nil,                             // 23: pnc.v1.Neighbor.MessagesReceivedEntry
+	(*timestamppb.Timestamp)(nil),   // 24: google.protobuf.Timestamp
+	(*SenderReadiness)(nil),         // 25: pnc.v1.SenderReadiness
 }
 var file_pnc_v1_node_proto_depIdxs = []int32{
 	0,  // 0: pnc.v1.Part.state:type_name -> pnc.v1.PartState
-	22, // 1: pnc.v1.GetStatusResponse.started_at:type_name -> google.protobuf.Timestamp
+	24, // 1: pnc.v1.GetStatusResponse.started_at:type_name -> google.protobuf.Timestamp
 	2,  // 2: pnc.v1.GetStatusResponse.parts:type_name -> pnc.v1.Part
-	22, // 3: pnc.v1.GetStatusResponse.config_applied_at:type_name -> google.protobuf.Timestamp
-	23, // 4: pnc.v1.GetStatusResponse.senders:type_name -> pnc.v1.SenderReadiness
-	22, // 5: pnc.v1.Neighbor.since:type_name -> google.protobuf.Timestamp
+	24, // 3: pnc.v1.GetStatusResponse.config_applied_at:type_name -> google.protobuf.Timestamp
+	25, // 4: pnc.v1.GetStatusResponse.senders:type_name -> pnc.v1.SenderReadiness
+	24, // 5: pnc.v1.Neighbor.since:type_name -> google.protobuf.Timestamp
 	20, // 6: pnc.v1.Neighbor.nhc_disregarded:type_name -> pnc.v1.Neighbor.NhcDisregardedEntry
-	22, // 7: pnc.v1.Neighbor.stale_until:type_name -> google.protobuf.Timestamp
+	24, // 7: pnc.v1.Neighbor.stale_until:type_name -> google.protobuf.Timestamp
 	21, // 8: pnc.v1.Neighbor.malformed:type_name -> pnc.v1.Neighbor.MalformedEntry
-	14, // 9: pnc.v1.ListNeighborsResponse.neighbors:type_name -> pnc.v1.Neighbor
-	1,  // 10: pnc.v1.RefreshNeighborRequest.direction:type_name -> pnc.v1.RefreshDirection
-	3,  // 11: pnc.v1.NodeService.GetStatus:input_type -> pnc.v1.GetStatusRequest
-	5,  // 12: pnc.v1.NodeService.Enable:input_type -> pnc.v1.EnableRequest
-	7,  // 13: pnc.v1.NodeService.Disable:input_type -> pnc.v1.DisableRequest
-	9,  // 14: pnc.v1.NodeService.Reload:input_type -> pnc.v1.ReloadRequest
-	11, // 15: pnc.v1.NodeService.GetConfig:input_type -> pnc.v1.GetConfigRequest
-	13, // 16: pnc.v1.NodeService.ListNeighbors:input_type -> pnc.v1.ListNeighborsRequest
-	16, // 17: pnc.v1.NodeService.RefreshNeighbor:input_type -> pnc.v1.RefreshNeighborRequest
-	18, // 18: pnc.v1.NodeService.SetLogLevel:input_type -> pnc.v1.SetLogLevelRequest
-	4,  // 19: pnc.v1.NodeService.GetStatus:output_type -> pnc.v1.GetStatusResponse
-	6,  // 20: pnc.v1.NodeService.Enable:output_type -> pnc.v1.EnableResponse
-	8,  // 21: pnc.v1.NodeService.Disable:output_type -> pnc.v1.DisableResponse
-	10, // 22: pnc.v1.NodeService.Reload:output_type -> pnc.v1.ReloadResponse
-	12, // 23: pnc.v1.NodeService.GetConfig:output_type -> pnc.v1.GetConfigResponse
-	15, // 24: pnc.v1.NodeService.ListNeighbors:output_type -> pnc.v1.ListNeighborsResponse
-	17, // 25: pnc.v1.NodeService.RefreshNeighbor:output_type -> pnc.v1.RefreshNeighborResponse
-	19, // 26: pnc.v1.NodeService.SetLogLevel:output_type -> pnc.v1.SetLogLevelResponse
-	19, // [19:27] is the sub-list for method output_type
-	11, // [11:19] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	22, // 9: pnc.v1.Neighbor.messages_sent:type_name -> pnc.v1.Neighbor.MessagesSentEntry
+	23, // 10: pnc.v1.Neighbor.messages_received:type_name -> pnc.v1.Neighbor.MessagesReceivedEntry
+	14, // 11: pnc.v1.ListNeighborsResponse.neighbors:type_name -> pnc.v1.Neighbor
+	1,  // 12: pnc.v1.RefreshNeighborRequest.direction:type_name -> pnc.v1.RefreshDirection
+	3,  // 13: pnc.v1.NodeService.GetStatus:input_type -> pnc.v1.GetStatusRequest
+	5,  // 14: pnc.v1.NodeService.Enable:input_type -> pnc.v1.EnableRequest
+	7,  // 15: pnc.v1.NodeService.Disable:input_type -> pnc.v1.DisableRequest
+	9,  // 16: pnc.v1.NodeService.Reload:input_type -> pnc.v1.ReloadRequest
+	11, // 17: pnc.v1.NodeService.GetConfig:input_type -> pnc.v1.GetConfigRequest
+	13, // 18: pnc.v1.NodeService.ListNeighbors:input_type -> pnc.v1.ListNeighborsRequest
+	16, // 19: pnc.v1.NodeService.RefreshNeighbor:input_type -> pnc.v1.RefreshNeighborRequest
+	18, // 20: pnc.v1.NodeService.SetLogLevel:input_type -> pnc.v1.SetLogLevelRequest
+	4,  // 21: pnc.v1.NodeService.GetStatus:output_type -> pnc.v1.GetStatusResponse
+	6,  // 22: pnc.v1.NodeService.Enable:output_type -> pnc.v1.EnableResponse
+	8,  // 23: pnc.v1.NodeService.Disable:output_type -> pnc.v1.DisableResponse
+	10, // 24: pnc.v1.NodeService.Reload:output_type -> pnc.v1.ReloadResponse
+	12, // 25: pnc.v1.NodeService.GetConfig:output_type -> pnc.v1.GetConfigResponse
+	15, // 26: pnc.v1.NodeService.ListNeighbors:output_type -> pnc.v1.ListNeighborsResponse
+	17, // 27: pnc.v1.NodeService.RefreshNeighbor:output_type -> pnc.v1.RefreshNeighborResponse
+	19, // 28: pnc.v1.NodeService.SetLogLevel:output_type -> pnc.v1.SetLogLevelResponse
+	21, // [21:29] is the sub-list for method output_type
+	13, // [13:21] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_pnc_v1_node_proto_init() }
@@ -1572,7 +1634,7 @@ func file_pnc_v1_node_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_pnc_v1_node_proto_rawDesc), len(file_pnc_v1_node_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   20,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
