@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -23,17 +24,23 @@ func (l *bgpLab) killBGP(node string) {
 }
 
 // startBGP starts bgpd of a node again, with its configuration. vtysh -b is content with the daemons that it
-// finds.
+// finds, so it is given again until bgpd has it.
 func (l *bgpLab) startBGP(node string) {
 	l.t.Helper()
 	l.start(node, "/usr/lib/frr/bgpd", "-A", "127.0.0.1", "--log", "stdout")
-	l.eventually("bgpd to answer", func() string {
+	l.eventually("bgpd to take its configuration", func() string {
 		if out, err := l.Exec(l.ctx, node, "vtysh", "-d", "bgpd", "-c", "show version"); err != nil {
 			return err.Error() + strings.TrimSpace(string(out))
 		}
+		if out, err := l.Exec(l.ctx, node, "vtysh", "-b"); err != nil {
+			return err.Error() + strings.TrimSpace(string(out))
+		}
+		out, err := l.Exec(l.ctx, node, "vtysh", "-d", "bgpd", "-c", "show running-config")
+		if err != nil || !strings.Contains(string(out), "router bgp") {
+			return fmt.Sprintf("%v: %s", err, out)
+		}
 		return ""
 	})
-	l.run(node, "vtysh", "-b")
 }
 
 // restartFRR is the configuration of a router that restarts gracefully.
