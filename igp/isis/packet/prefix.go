@@ -39,6 +39,9 @@ const (
 // ParseMT is there.
 func ParsePrefixes(value []byte, ipv6 bool) ([]Prefix, error) {
 	var out []Prefix
+	if len(value) > 0 {
+		out = make([]Prefix, 0, len(value)/8+1) // most entries take at least eight octets
+	}
 	for at := 0; at < len(value); {
 		p, n, err := parsePrefix(value[at:], ipv6)
 		if err != nil {

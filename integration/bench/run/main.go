@@ -16,6 +16,8 @@ var scenarios = []bench.Scenario{
 	{Name: "bgp-learn-1m-distinct", Run: bench.BGPLearn1MDistinct},
 	{Name: "bgp-withdraw-100k", Run: bench.BGPWithdraw100K},
 	{Name: "bgp-flap", Run: bench.BGPFlap},
+	{Name: "isis-parse", Run: bench.ISISParse},
+	{Name: "isis-spf-1000", Run: bench.ISISSPF},
 	{Name: "cnp-build", Run: bench.CNPBuild},
 	{Name: "flowmap-learn", Run: bench.FlowmapLearn},
 	{Name: "translate-user", Run: bench.TranslateUser},
