@@ -124,7 +124,7 @@ func TestReloadOfTheRestTouchesNoSession(t *testing.T) {
 		"PNCCode":         {func(c *Config) { c.PNCCode = 65401 }, untouched},
 		"AcceptProxies":   {func(c *Config) { c.AcceptProxies = prefixes("10.0.0.0/8") }, untouched}, // from the table itself
 		"AcceptFrom":      {func(c *Config) { c.AcceptFrom = prefixes("10.0.0.0/8") }, untouched},
-		"Restart":         {func(c *Config) { c.Restart.Deferral = 90 * time.Second }, untouched}, // read at a start; the daemon refuses it
+		"Restart":         {func(c *Config) { c.Restart.Deferral = 90 * time.Second }, restart},
 	}
 	for i := range reflect.TypeFor[Config]().NumField() {
 		if name := reflect.TypeFor[Config]().Field(i).Name; name != "Neighbors" && changes[name].edit == nil {
