@@ -25,6 +25,9 @@ type Config struct {
 
 	Restart OwnRestart // of this node
 
+	// GobgpSocket is the path of a unix socket on which GoBGP's own API can be read; empty: none.
+	GobgpSocket string
+
 	Neighbors []NeighborConfig
 	Originate []OriginateConfig
 

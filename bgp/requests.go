@@ -199,6 +199,8 @@ func (c *Config) fixed(next Config) error {
 		return refuse("listen port", c.ListenPort, next.ListenPort)
 	case !slices.Equal(c.ListenAddresses, next.ListenAddresses):
 		return refuse("listen addresses", c.ListenAddresses, next.ListenAddresses)
+	case c.GobgpSocket != next.GobgpSocket:
+		return refuse("socket of GoBGP's API", c.GobgpSocket, next.GobgpSocket)
 	case !c.Restart.same(next.Restart):
 		return refuse("graceful restart", c.Restart, next.Restart)
 	}

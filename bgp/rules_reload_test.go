@@ -115,6 +115,7 @@ func TestReloadOfTheRestTouchesNoSession(t *testing.T) {
 		"AS":              {func(c *Config) { c.AS = 65001 }, restart},
 		"ListenPort":      {func(c *Config) { c.ListenPort = 1179 }, restart},
 		"ListenAddresses": {func(c *Config) { c.ListenAddresses = []netip.Addr{addr("192.0.2.1")} }, restart},
+		"GobgpSocket":     {func(c *Config) { c.GobgpSocket = "/run/pncd/other.sock" }, restart},
 		"LocalAddress":    {func(c *Config) { c.LocalAddress = addr("192.0.2.1") }, anew}, // of the IPv4 neighbour alone
 		"Context":         {func(c *Config) { c.Context = "green" }, untouched},
 		"Originate":       {func(c *Config) { c.Originate = nil }, untouched},

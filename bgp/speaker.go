@@ -61,7 +61,7 @@ type Speaker struct {
 }
 
 // NewSpeaker makes a speaker on GoBGP. There can be one in a process, and it runs once. The clock
-// may be nil for the system's. Nothing is opened before Run.
+// may be nil for the system's. Nothing is opened before Run, except that GobgpSocket is prepared.
 func NewSpeaker(cfg Config, sink RouteSink, clock func() time.Time, log logrus.FieldLogger) (*Speaker, error) {
 	full, err := cfg.complete()
 	if err != nil {
@@ -69,7 +69,7 @@ func NewSpeaker(cfg Config, sink RouteSink, clock func() time.Time, log logrus.F
 	}
 	eng := engine.New(engine.Config{
 		RouterID: full.RouterID, AS: full.AS, ListenPort: full.ListenPort,
-		ListenAddresses: full.ListenAddresses, Log: log, Own: full.Restart.engine(),
+		ListenAddresses: full.ListenAddresses, Log: log, Own: full.Restart.engine(), GobgpSocket: full.GobgpSocket,
 	})
 	return NewSpeakerOn(eng, full, sink, clock, log)
 }

@@ -275,7 +275,7 @@ type MessageCounts struct {
 // Counters counts what went wrong inside an engine.
 type Counters struct {
 	ConversionErrors uint64 // paths whose attributes GoBGP couldn't hand out
-	CallbackPanics   uint64 // panics in our own callbacks, recovered
+	CallbackPanics   uint64 // panics in our own callbacks and in GoBGP's gRPC API, recovered
 	EnginePanics     uint64 // Panic or Fatal that GoBGP asked its logger for
 	Coalesced        uint64 // path events that a later one replaced before they were taken
 }

@@ -23,6 +23,7 @@ type Config struct {
 	ListenPort      int          // -1: don't listen
 	ListenAddresses []netip.Addr // none: 0.0.0.0 and ::
 	Own             OwnRestart
+	GobgpSocket     string // unix socket of GoBGP's own API, for reading; empty: none
 	Log             logrus.FieldLogger
 }
 
@@ -35,6 +36,7 @@ type GoBGP struct {
 
 	inside *inside
 	relay  *relay.Relay // from Start on
+	api    *apiSocket   // nil without
 
 	mu        sync.Mutex
 	started   bool
@@ -68,7 +70,7 @@ type peerState struct {
 var _ Engine = (*GoBGP)(nil)
 
 // New makes an engine. GoBGP's own goroutine starts with it and never ends, which GoBGP offers no way
-// to change.
+// to change. With GobgpSocket, a directory beside it is made, which Start or Stop removes.
 func New(cfg Config) *GoBGP {
 	if cfg.Log == nil {
 		cfg.Log = logrus.StandardLogger()
@@ -85,7 +87,13 @@ func New(cfg Config) *GoBGP {
 		queue:     newQueue(),
 	}
 	e.log = newLogger(cfg.Log, e.noteLog, e.inside.translate)
-	e.srv = server.NewBgpServer(server.LoggerOption(e.log))
+	options := []server.ServerOption{server.LoggerOption(e.log)}
+	if cfg.GobgpSocket != "" {
+		guard := apiGuard{inside: e.inside, panicked: func() { e.callbackPanics.Add(1) }, log: cfg.Log}
+		s, more := newAPISocket(cfg.GobgpSocket, guard)
+		e.api, options = s, append(options, more...)
+	}
+	e.srv = server.NewBgpServer(options...)
 	go e.srv.Serve()
 	return e
 }
@@ -108,6 +116,11 @@ func (e *GoBGP) Start(ctx context.Context) error {
 	}
 	if err := e.startRelay(ctx, at); err != nil {
 		return err
+	}
+	if e.api != nil {
+		if err := e.api.open(ctx); err != nil {
+			return fmt.Errorf("bgp engine: %w", err)
+		}
 	}
 	watch, cancel := context.WithCancel(context.Background())
 	e.stop = cancel
@@ -133,8 +146,12 @@ func (e *GoBGP) Leave(ctx context.Context) error { return e.end(ctx, true) }
 func (e *GoBGP) end(ctx context.Context, keep bool) error {
 	e.mu.Lock()
 	if e.stopped || !e.started {
+		unused := !e.started && !e.stopped
 		e.stopped = true
 		e.mu.Unlock()
+		if unused && e.api != nil {
+			e.api.close()
+		}
 		return nil
 	}
 	e.stopped = true
@@ -158,6 +175,9 @@ func (e *GoBGP) end(ctx context.Context, keep bool) error {
 	}
 	if e.stop != nil {
 		e.stop()
+	}
+	if e.api != nil {
+		e.api.close()
 	}
 	// GoBGP waits for each session's goroutines, and one that writes to a dead peer stays as long
 	// as its hold time.

@@ -83,3 +83,19 @@ func (i *inside) translate(text string) string {
 	}
 	return text
 }
+
+// hide gives a text for a request to GoBGP: the address inside in place of the peer's own.
+func (i *inside) hide(text string) string {
+	a, err := netip.ParseAddr(text)
+	if err != nil {
+		return text
+	}
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	for at, peer := range i.peers {
+		if peer == a {
+			return at.String()
+		}
+	}
+	return text
+}

@@ -84,7 +84,7 @@ var libraries = []struct {
 	{"github.com/coreos/go-systemd", []string{"internal/daemon"}},
 	{"github.com/vishvananda", []string{"dataplane/host", "dataplane/tap/taptest", "internal/labtraffic", "integration/...", "cmd/pnclab"}},
 	{"github.com/gopacket", []string{"internal/labtraffic", "integration/..."}},
-	{"google.golang.org/grpc", []string{"api/...", "internal/ctl", "integration/...", "cmd/pnclab"}},
+	{"google.golang.org/grpc", []string{"api/...", "bgp/engine", "internal/ctl", "integration/...", "cmd/pnclab"}},
 	{"net/http", []string{"internal/telemetry", "internal/ctl"}},
 }
 

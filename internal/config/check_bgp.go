@@ -23,6 +23,8 @@ func (c *checker) bgp(b *BGP) {
 	c.communities("bgp.communities", b.Communities)
 	c.originators("bgp.accept_from", b.AcceptFrom)
 	c.ownRestart(&b.GracefulRestart)
+	c.want(b.GobgpSocket == "" || strings.HasPrefix(b.GobgpSocket, "/") && !strings.Contains(b.GobgpSocket, ","),
+		"bgp.gobgp_socket", "%q: the path must be absolute and without a comma", b.GobgpSocket)
 	seen := map[netip.Addr]int{}
 	for i := range b.Neighbors {
 		n, at := &b.Neighbors[i], index("bgp.neighbors", i)

@@ -94,6 +94,9 @@ type BGP struct {
 
 	GracefulRestart OwnRestart `yaml:"graceful_restart"`
 
+	// GobgpSocket is where GoBGP's own API can be read; empty: nowhere.
+	GobgpSocket string `yaml:"gobgp_socket"`
+
 	AcceptProxies []Prefix   `yaml:"accept_proxies"`
 	AcceptFrom    []Prefix   `yaml:"accept_from"` // originators' BGP Identifiers
 	Neighbors     []Neighbor `yaml:"neighbors"`

@@ -188,6 +188,7 @@ func TestBadInputNamesLineKeyAndRule(t *testing.T) {
 		{"ge below the prefix", bgp + "    export_prefixes: [{prefix: 10.0.0.0/8, ge: 7}]\n", "export_prefixes[0].ge: 7 is not between 8 and 32"},
 		{"no community", bgp + "    require_communities: [\"65536:1\"]\n", "require_communities[0]: \"65536:1\" is not a community"},
 		{"no community to attach", bgp + "  communities: [blue]\n", "bgp.communities[0]: \"blue\" is not a community"},
+		{"relative socket of GoBGP's API", bgp + "  gobgp_socket: gobgp.sock\n", "bgp.gobgp_socket: \"gobgp.sock\": the path must be absolute"},
 		{"originator of IPv6", bgp + "  accept_from: [\"2001:db8::/32\"]\n", "bgp.accept_from[0]: 2001:db8::/32 is not an IPv4 prefix"},
 		{"neighbour's originator of IPv6", bgp + "    accept_from: [\"::/0\"]\n", "bgp.neighbors[0].accept_from[0]: ::/0 is not an IPv4 prefix"},
 		{"border inside", bgp + "    border: true\n", "bgp.neighbors[0].border: only for an EBGP neighbour"},

@@ -93,7 +93,7 @@ var needRestart = []string{
 	"node:", "log.format:", "api.", "telemetry.", "evidence.", "resolve.history:",
 	"congestion_node.pace.flows:", "proxy.pace.qps:",
 	"bgp.graceful_restart.enabled:", "bgp.graceful_restart.restart_time:", "bgp.graceful_restart.deferral_time:",
-	"bgp.graceful_restart.state_file:",
+	"bgp.graceful_restart.state_file:", "bgp.gobgp_socket:",
 }
 
 // Reload implements api.Node. An error is logged too: a signal has nobody else to tell.

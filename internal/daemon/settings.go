@@ -101,7 +101,7 @@ func bgpSettings(c *config.Config) (bgp.Config, error) {
 	out := bgp.Config{
 		RouterID: b.RouterID.Addr, AS: b.AS, ListenPort: b.Port, ListenAddresses: addrs(b.Listen),
 		PNCCode: b.PNCCode, AcceptProxies: prefixes(b.AcceptProxies), AcceptFrom: prefixes(b.AcceptFrom), PreferLocalPref: b.PreferLocalPref,
-		Communities: communities(b.Communities),
+		Communities: communities(b.Communities), GobgpSocket: b.GobgpSocket,
 	}
 	out.Restart = restartSettings(&b.GracefulRestart)
 	for i := range b.Neighbors {
