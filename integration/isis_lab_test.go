@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -85,7 +86,10 @@ isis:
 %s`, more, system, o.pncdLevel(), o.keys, typ, o.hellos)
 }
 
-func upISIS(t *testing.T, name string, o isisOptions) *isisLab {
+// isisLabs numbers the labs of this process, which run beside each other.
+var isisLabs atomic.Uint32
+
+func upISIS(t *testing.T, o isisOptions) *isisLab {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs CAP_SYS_ADMIN and CAP_NET_ADMIN for namespaces")
@@ -93,6 +97,7 @@ func upISIS(t *testing.T, name string, o isisOptions) *isisLab {
 	if _, err := os.Stat("/usr/lib/frr/isisd"); err != nil {
 		t.Skip("frr is not installed")
 	}
+	t.Parallel() // a lab mostly waits, for hellos and for what a purge leaves
 	l := &isisLab{lan: o.lan, dir: t.TempDir()}
 	write := func(file, text string) {
 		if err := os.WriteFile(filepath.Join(l.dir, file), []byte(text), 0o644); err != nil {
@@ -117,7 +122,7 @@ func upISIS(t *testing.T, name string, o isisOptions) *isisLab {
 		return fmt.Sprintf("    %s:\n      kind: linux\n      image: pncd\n      binds: [\"%s.yaml:/etc/pncd/pncd.yaml\"]\n      exec:\n        - %s\n", name, name, strings.Join(exec, "\n        - "))
 	}
 	forward := "sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward; echo 1 >/proc/sys/net/ipv6/conf/all/forwarding'"
-	topo := "name: " + name + "\ntopology:\n  nodes:\n"
+	topo := fmt.Sprintf("name: isis%d\ntopology:\n  nodes:\n", isisLabs.Add(1))
 	if o.lan {
 		topo += "    sw: {kind: bridge}\n" + router(1, forward, "ip addr add 10.9.0.1/24 dev eth1") +
 			leaf("pa", "ip addr add 10.9.0.10/24 dev eth1", "ip addr add "+isisProxy+"/32 dev lo") +
@@ -130,13 +135,14 @@ func upISIS(t *testing.T, name string, o isisOptions) *isisLab {
 			leaf("pb", "ip addr add 10.9.3.11/24 dev eth1", "ip route add "+isisProxy+"/32 via 10.9.3.2") +
 			"  links:\n    - endpoints: [\"pa:eth1\", \"r1:eth1\"]\n    - endpoints: [\"r1:eth2\", \"r2:eth1\"]\n    - endpoints: [\"r2:eth2\", \"pb:eth1\"]\n"
 	}
-	parsed, err := lab.Parse(filepath.Join(l.dir, name+".clab.yml"), []byte(topo))
+	parsed, err := lab.Parse(filepath.Join(l.dir, "isis.clab.yml"), []byte(topo))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, topo)
 	}
+	program := pncdBinary(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	t.Cleanup(cancel)
-	up, err := lab.Up(ctx, parsed, lab.Options{Unique: true, Dir: t.TempDir()})
+	up, err := lab.Up(ctx, parsed, lab.Options{Unique: true, Dir: t.TempDir(), Programs: map[string]string{"pncd": program}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func TestISISFlagThroughTwoRouters(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := upISIS(t, "isis", o)
+			l := upISIS(t, o)
 			l.resolves("10.1.0.2", isisProxy)
 			l.resolves("2001:db8:1::2", isisProxy)
 			l.resolves("10.99.0.1", "RESOLVE_REASON_NO_ROUTE")
@@ -34,7 +34,7 @@ func TestISISFlagThroughTwoRouters(t *testing.T) {
 }
 
 func TestISISOnALAN(t *testing.T) {
-	l := upISIS(t, "isislan", isisOptions{lan: true})
+	l := upISIS(t, isisOptions{lan: true})
 	l.resolves("10.1.0.2", isisProxy)
 	if text := l.vtysh("r1", "show isis interface detail"); !strings.Contains(text, "is DIS") {
 		t.Errorf("the router is not the designated system:\n%s", text)
@@ -42,7 +42,7 @@ func TestISISOnALAN(t *testing.T) {
 }
 
 func TestISISWrongKeyStaysDown(t *testing.T) {
-	l := upISIS(t, "isiskey", isisOptions{
+	l := upISIS(t, isisOptions{
 		circuit: " isis password md5 right\n", hellos: "      keys: [{algorithm: hmac-md5, password: wrong}]\n",
 	})
 	l.eventually("the routers see each other", func() string {
@@ -60,7 +60,7 @@ func TestISISWrongKeyStaysDown(t *testing.T) {
 }
 
 func TestISISRestartAndStop(t *testing.T) {
-	l := upISIS(t, "isisstop", isisOptions{})
+	l := upISIS(t, isisOptions{})
 	l.resolves("10.1.0.2", isisProxy)
 	before := l.sequence("pa.00-00")
 
@@ -95,7 +95,7 @@ func TestISISRestartAndStop(t *testing.T) {
 }
 
 func TestISISProxyBehindADeadRouterIsNotBelieved(t *testing.T) {
-	l := upISIS(t, "isisdead", isisOptions{})
+	l := upISIS(t, isisOptions{})
 	l.resolves("10.1.0.2", isisProxy)
 	l.kill("r1", "isisd") // its LSP and pa's stay in r2's database for 20 minutes
 	l.resolves("10.1.0.2", "RESOLVE_REASON_NO_ROUTE")
@@ -105,7 +105,7 @@ func TestISISProxyBehindADeadRouterIsNotBelieved(t *testing.T) {
 }
 
 func TestISISChangeAtReload(t *testing.T) {
-	l := upISIS(t, "isisload", isisOptions{})
+	l := upISIS(t, isisOptions{})
 	l.resolves("10.1.0.2", isisProxy)
 	begin := time.Now()
 	l.changeSender()
@@ -116,7 +116,7 @@ func TestISISChangeAtReload(t *testing.T) {
 
 func TestISISPacketsAreDecodedWithoutAMark(t *testing.T) {
 	needPrograms(t, "tshark")
-	l := upISIS(t, "isispcap", isisOptions{
+	l := upISIS(t, isisOptions{
 		keys:   "  level_2_keys: [{id: 0, algorithm: hmac-md5, password: k}]\n",
 		router: " domain-password md5 k authenticate snp validate\n",
 	})

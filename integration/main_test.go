@@ -161,7 +161,8 @@ func testContext(t *testing.T) context.Context {
 func upBed(t *testing.T, edit map[string]string) *bed.Bed {
 	t.Helper()
 	needLab(t)
-	b, err := bed.Up(testContext(t), bed.Options{Unique: true, Dir: t.TempDir(), Pncd: pncdBinary(t), Edit: edit})
+	pncd := pncdBinary(t) // the first time it is built, which may take longer than a lab
+	b, err := bed.Up(testContext(t), bed.Options{Unique: true, Dir: t.TempDir(), Pncd: pncd, Edit: edit})
 	if err != nil {
 		t.Fatal(err)
 	}
