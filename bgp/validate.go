@@ -62,7 +62,11 @@ func (n *NeighborConfig) complete(c Config) {
 	if n.ConnectRetry == 0 {
 		n.ConnectRetry = DefaultConnectRetry
 	}
-	if !n.LocalAddress.IsValid() && c.LocalAddress.IsValid() && c.LocalAddress.Is4() == n.Address.Is4() {
+	link := n.Address.Is6() && n.Address.IsLinkLocalUnicast()
+	if link && n.LocalAddress.IsLinkLocalUnicast() && n.LocalAddress.Zone() == "" {
+		n.LocalAddress = n.LocalAddress.WithZone(n.Address.Zone())
+	}
+	if !link && !n.LocalAddress.IsValid() && c.LocalAddress.IsValid() && c.LocalAddress.Is4() == n.Address.Is4() {
 		n.LocalAddress = c.LocalAddress
 	}
 	if len(n.Families) == 0 && n.Address.IsValid() {
@@ -94,6 +98,7 @@ func (c *Config) check() error {
 	errs = append(errs, checkBelieved("BGP", c.AcceptProxies, c.AcceptFrom)...)
 	errs = append(errs, c.Restart.check()...)
 	seen := map[netip.Addr]bool{}
+	links := map[netip.Addr]*NeighborConfig{}
 	for i := range c.Neighbors {
 		n := &c.Neighbors[i]
 		errs = append(errs, n.check(c)...)
@@ -102,6 +107,15 @@ func (c *Config) check() error {
 			bad("neighbor "+n.Address.String(), "is configured twice")
 		}
 		seen[n.Address] = true
+		if n.Address.Zone() == "" {
+			continue
+		}
+		// The kernel has keys and the filter of the listener by address, whatever the interface.
+		bare := n.Address.WithZone("")
+		if o := links[bare]; o != nil && (o.Password != n.Password || o.TTLMin != n.TTLMin) {
+			bad("neighbor "+n.Address.String(), "password and TTL security must be those of %s, which has the same address on another interface", o.Address)
+		}
+		links[bare] = n
 	}
 	errs = append(errs, c.checkContexts()...)
 	places := map[PrefixKey]bool{}
@@ -122,11 +136,15 @@ func (n *NeighborConfig) check(c *Config) (errs []error) {
 		errs = append(errs, wrong("neighbor "+n.Address.String(), rule, args...))
 	}
 	switch a := n.Address; {
-	case !a.IsValid(), a.IsUnspecified(), a.IsMulticast():
+	case !a.IsValid(), a.WithZone("").IsUnspecified(), a.IsMulticast():
 		bad("address must be a unicast address")
-	case a.IsLinkLocalUnicast():
-		bad("link-local neighbours aren't supported; use an address that means something beyond the link")
-	case slices.Contains(c.ListenAddresses, a), a == c.LocalAddress, a == n.LocalAddress:
+	case a.Is6() && a.IsLinkLocalUnicast() && a.Zone() == "":
+		bad("address is link-local, so it needs its interface, as in %s%%eth1", a)
+	case a.Zone() != "" && !a.IsLinkLocalUnicast():
+		bad("only a link-local address has an interface")
+	case a.Zone() != "" && n.EBGPMultihop != 0:
+		bad("is on the link, so EBGP multihop has no use")
+	case slices.Contains(c.ListenAddresses, a.WithZone("")), a == c.LocalAddress, a == n.LocalAddress:
 		bad("address is our own")
 	}
 	if n.PeerAS == 0 {
@@ -134,6 +152,9 @@ func (n *NeighborConfig) check(c *Config) (errs []error) {
 	}
 	if n.LocalAddress.IsValid() && n.LocalAddress.Is4() != n.Address.Is4() {
 		bad("local address %s is of another family", n.LocalAddress)
+	}
+	if l := n.LocalAddress; l.Is6() && l.IsLinkLocalUnicast() && l.Zone() != n.Address.Zone() {
+		bad("local address %s is not on the neighbour's interface", l)
 	}
 	if len(n.Password) > 80 {
 		bad("password has %d octets, TCP MD5 takes at most 80", len(n.Password))

@@ -41,13 +41,18 @@ func TestDefaultsAreFilledIn(t *testing.T) {
 
 func TestAWrongConfigurationNamesTheFieldAndTheRule(t *testing.T) {
 	for want, edit := range map[string]func(*Config){
-		"router ID":                   func(c *Config) { c.RouterID = addr("::1") },
-		"AS: is required":             func(c *Config) { c.AS = 0 },
-		"listen port":                 func(c *Config) { c.ListenPort = 70000 },
-		"PNC code":                    func(c *Config) { c.PNCCode = 3 },
-		"accepted proxies":            func(c *Config) { c.AcceptProxies = []netip.Prefix{{}} },
-		"unicast address":             func(c *Config) { c.Neighbors[0].Address = addr("224.0.0.1") },
-		"link-local":                  func(c *Config) { c.Neighbors[0].Address = addr("fe80::1%lo") },
+		"router ID":                 func(c *Config) { c.RouterID = addr("::1") },
+		"AS: is required":           func(c *Config) { c.AS = 0 },
+		"listen port":               func(c *Config) { c.ListenPort = 70000 },
+		"PNC code":                  func(c *Config) { c.PNCCode = 3 },
+		"accepted proxies":          func(c *Config) { c.AcceptProxies = []netip.Prefix{{}} },
+		"unicast address":           func(c *Config) { c.Neighbors[0].Address = addr("224.0.0.1") },
+		"needs its interface":       func(c *Config) { c.Neighbors[0].Address = addr("fe80::1") },
+		"only a link-local address": func(c *Config) { c.Neighbors[0].Address = addr("2001:db8::1%lo") },
+		"::%lo: address must be a":  func(c *Config) { c.Neighbors[0].Address = addr("::%lo") },
+		"EBGP multihop has no use": func(c *Config) {
+			c.Neighbors[0] = NeighborConfig{Address: addr("fe80::1%eth1"), PeerAS: 65001, EBGPMultihop: 2}
+		},
 		"our own":                     func(c *Config) { c.ListenAddresses = []netip.Addr{addr("192.0.2.2"), addr("::")} },
 		"configured twice":            func(c *Config) { c.Neighbors[1].Address = c.Neighbors[0].Address },
 		"neighbor 192.0.2.2: AS":      func(c *Config) { c.Neighbors[0].PeerAS = 0 },
@@ -91,5 +96,29 @@ func TestModesHaveTheirNames(t *testing.T) {
 	}
 	if _, ok := ParseMode("none"); ok {
 		t.Error("an unknown mode was read")
+	}
+}
+
+func TestALinkLocalNeighbourHasAnInterface(t *testing.T) {
+	c := sound()
+	c.LocalAddress = addr("2001:db8::9")
+	c.Neighbors[0] = NeighborConfig{Address: addr("fe80::1%eth1"), PeerAS: 65000, LocalAddress: addr("fe80::2"), Password: "a"}
+	c.Neighbors[1] = NeighborConfig{Address: addr("fe80::1%eth2"), PeerAS: 65000, Password: "a"}
+	c.Originate = nil
+	done, err := c.complete()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b := done.Neighbors[0], done.Neighbors[1]; a.LocalAddress != addr("fe80::2%eth1") || b.LocalAddress.IsValid() || a.Families[0] != IPv6Unicast {
+		t.Errorf("%+v, %+v", a, b)
+	}
+	c.Neighbors[1].Password = "b" // the kernel has one key for the address
+	if err := c.Validate(); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "must be those of fe80::1%eth1") {
+		t.Errorf("%v", err)
+	}
+	c.Neighbors[1].Password = "a"
+	c.Neighbors[1].LocalAddress = addr("fe80::2%eth1")
+	if err := c.Validate(); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "local address fe80::2%eth1 is not on the neighbour's interface") {
+		t.Errorf("%v", err)
 	}
 }

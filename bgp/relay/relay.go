@@ -131,7 +131,11 @@ func (r *Relay) accept(l *listener) {
 
 // welcome hands a connection to its neighbour. A stranger's is closed.
 func (r *Relay) welcome(c *net.TCPConn) {
-	from := addrPort(c.RemoteAddr())
+	from, err := remoteOf(c)
+	if err != nil {
+		c.Close() // it is over already, or its interface is gone
+		return
+	}
 	r.mu.Lock()
 	n := r.peers[from.Addr()]
 	now := time.Now()
@@ -205,12 +209,22 @@ func (r *Relay) secure(p Peer) error {
 func (r *Relay) unsecure(p Peer) error {
 	var errs []error
 	if p.Password != "" {
-		errs = append(errs, r.lis.setKey(p.Address, ""))
+		errs = append(errs, r.lis.setKey(p.Address, r.keyOf(p.Address)))
 	}
 	if p.TTLMin != 0 {
 		errs = append(errs, r.lis.setMinTTL(r.minTTLs()))
 	}
 	return errors.Join(errs...)
+}
+
+// keyOf is the key that neighbours with the address have on any interface: keys of the kernel have none.
+func (r *Relay) keyOf(a netip.Addr) string {
+	for other, n := range r.peers {
+		if other.WithZone("") == a.WithZone("") && n.cfg.Password != "" {
+			return n.cfg.Password
+		}
+	}
+	return ""
 }
 
 func (r *Relay) minTTLs() map[netip.Addr]uint8 {

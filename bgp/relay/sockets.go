@@ -147,10 +147,21 @@ func onSocket(c syscall.RawConn, f func(fd int) error) error {
 func dialPeer(ctx context.Context, p *Peer) (*net.TCPConn, error) {
 	d := net.Dialer{Timeout: p.ConnectRetry, KeepAlive: -1, Control: control(p.prepare)}
 	d.SetMultipathTCP(false)
-	if p.LocalAddress.IsValid() {
-		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(p.LocalAddress, 0))
+	to, from := p.Address, p.LocalAddress
+	if zone := to.Zone(); zone != "" {
+		index, err := zoneIndex(zone)
+		if err != nil {
+			return nil, err
+		}
+		to = to.WithZone(index)
+		if from.Zone() != "" {
+			from = from.WithZone(index)
+		}
 	}
-	return dialTCP(ctx, &d, netip.AddrPortFrom(p.Address, p.Port))
+	if from.IsValid() {
+		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(from, 0))
+	}
+	return dialTCP(ctx, &d, netip.AddrPortFrom(to, p.Port))
 }
 
 // dialTimeout is how long a connection over loopback may take.

@@ -25,13 +25,24 @@ func (c *checker) bgp(b *BGP) {
 	c.ownRestart(&b.GracefulRestart)
 	c.want(b.GobgpSocket == "" || strings.HasPrefix(b.GobgpSocket, "/") && !strings.Contains(b.GobgpSocket, ","),
 		"bgp.gobgp_socket", "%q: the path must be absolute and without a comma", b.GobgpSocket)
-	seen := map[netip.Addr]int{}
+	seen, links := map[netip.Addr]int{}, map[netip.Addr]int{}
 	for i := range b.Neighbors {
 		n, at := &b.Neighbors[i], index("bgp.neighbors", i)
 		c.neighbor(at, n, b)
 		first, twice := seen[n.Address.Addr]
 		c.want(!twice || !n.Address.IsValid(), at+".address", "%s is neighbors[%d] already", n.Address, first)
 		seen[n.Address.Addr] = i
+		if !n.Address.IsLinkLocalUnicast() {
+			continue
+		}
+		// The kernel has keys and the filter of the listener by address, whatever the interface.
+		bare := n.Address.WithZone("")
+		if first, again := links[bare]; again {
+			o := &b.Neighbors[first]
+			c.want(o.Password == n.Password && o.PasswordFile == n.PasswordFile, at+".password", "must be that of neighbors[%d], which has the same address on another interface", first)
+			c.want(o.TTLMin == n.TTLMin, at+".ttl_min", "must be that of neighbors[%d], which has the same address on another interface", first)
+		}
+		links[bare] = i
 	}
 }
 
@@ -52,11 +63,11 @@ func (c *checker) as(key string, as uint32) {
 
 func (c *checker) neighbor(at string, n *Neighbor, b *BGP) {
 	c.want(n.Address.IsValid(), at+".address", "required")
-	c.unicast(at+".address", n.Address)
+	c.neighborAddress(at, n)
 	c.as(at+".as", n.AS)
 	c.as(at+".local_as", n.LocalAS)
 	for _, l := range b.Listen {
-		c.want(!n.Address.IsValid() || l.Addr != n.Address.Addr, at+".address", "%s is our own address (bgp.listen)", n.Address)
+		c.want(!n.Address.IsValid() || l.Addr != n.Address.WithZone(""), at+".address", "%s is our own address (bgp.listen)", n.Address)
 	}
 	c.want(!n.LocalAddress.IsValid() || n.LocalAddress.Is4() == n.Address.Is4(), at+".local_address", "must be of the same family as the neighbour's address")
 	c.want(n.Port > 0, at+".port", "0 is not a port")
@@ -80,6 +91,21 @@ func (c *checker) neighbor(at string, n *Neighbor, b *BGP) {
 		c.oneOf(index(at+".families", i), f, "ipv4-unicast", "ipv6-unicast", "vpnv4-unicast", "vpnv6-unicast")
 	}
 	c.policy(at, n)
+}
+
+// neighborAddress checks which address a neighbour has, and what goes with a link-local one.
+func (c *checker) neighborAddress(at string, n *Neighbor) {
+	key, a, local := at+".address", n.Address, n.LocalAddress
+	link := a.Is6() && a.IsLinkLocalUnicast()
+	c.want(!a.IsValid() || isUnicast(a.WithZone("")), key, "%s is not a unicast address", a)
+	c.want(!link || a.Zone() != "", key, "%s is link-local; name its interface, as in %s%%eth1", a, a)
+	c.want(link || a.Zone() == "", key, "%s: only a link-local address has an interface", a)
+	if link && a.Zone() != "" {
+		c.interfaceName(key, a.Zone())
+	}
+	c.want(!link || n.MultihopTTL == 0, at+".multihop_ttl", "%s is on the link", a)
+	c.want(link || !local.Is6() || !local.IsLinkLocalUnicast(), at+".local_address", "%s is link-local and the neighbour's address is not", local)
+	c.want(!link || local.Addr != a.WithZone(""), at+".local_address", "%s is the neighbour's address", local)
 }
 
 // maxShutdown is how many octets a shutdown communication has at most (RFC 9003 section 2).

@@ -119,24 +119,24 @@ const (
 
 // Neighbor configures one BGP session.
 type Neighbor struct {
-	Address      Addr     `yaml:"address"`
-	AS           uint32   `yaml:"as"`
-	Description  string   `yaml:"description"`
-	LocalAS      uint32   `yaml:"local_as"`
-	LocalAddress Addr     `yaml:"local_address"`
-	Port         uint16   `yaml:"port"`
-	Passive      bool     `yaml:"passive"`
-	Password     string   `yaml:"password"`
-	PasswordFile string   `yaml:"password_file"`
-	TTLMin       uint8    `yaml:"ttl_min"`
-	MultihopTTL  uint8    `yaml:"multihop_ttl"`
-	HoldTime     Duration `yaml:"hold_time"`
-	Keepalive    Duration `yaml:"keepalive"`
-	ConnectRetry Duration `yaml:"connect_retry"`
-	Families     []string `yaml:"families"`
-	AddPath      bool     `yaml:"add_path"`
-	AcceptEBGP   bool     `yaml:"accept_ebgp"`
-	SendNHC      *bool    `yaml:"send_nhc"`
+	Address      NeighborAddr `yaml:"address"`
+	AS           uint32       `yaml:"as"`
+	Description  string       `yaml:"description"`
+	LocalAS      uint32       `yaml:"local_as"`
+	LocalAddress Addr         `yaml:"local_address"`
+	Port         uint16       `yaml:"port"`
+	Passive      bool         `yaml:"passive"`
+	Password     string       `yaml:"password"`
+	PasswordFile string       `yaml:"password_file"`
+	TTLMin       uint8        `yaml:"ttl_min"`
+	MultihopTTL  uint8        `yaml:"multihop_ttl"`
+	HoldTime     Duration     `yaml:"hold_time"`
+	Keepalive    Duration     `yaml:"keepalive"`
+	ConnectRetry Duration     `yaml:"connect_retry"`
+	Families     []string     `yaml:"families"`
+	AddPath      bool         `yaml:"add_path"`
+	AcceptEBGP   bool         `yaml:"accept_ebgp"`
+	SendNHC      *bool        `yaml:"send_nhc"`
 
 	GracefulRestart  bool     `yaml:"graceful_restart"`
 	LongLivedRestart Duration `yaml:"long_lived_restart"` // 0: off
@@ -226,12 +226,12 @@ const (
 
 // Sender is one prefix that the proxy serves.
 type Sender struct {
-	Context string `yaml:"context"` // empty: the default one
-	Prefix  Prefix `yaml:"prefix"`
-	Mode    string `yaml:"mode"` // inline, originate, path, prefer, none
-	Proxy   Addr   `yaml:"proxy"`
-	NextHop Addr   `yaml:"next_hop"`
-	From    Addr   `yaml:"from"`
+	Context string       `yaml:"context"` // empty: the default one
+	Prefix  Prefix       `yaml:"prefix"`
+	Mode    string       `yaml:"mode"` // inline, originate, path, prefer, none
+	Proxy   Addr         `yaml:"proxy"`
+	NextHop Addr         `yaml:"next_hop"`
+	From    NeighborAddr `yaml:"from"`
 }
 
 // TranslatorPace bounds what a proxy sends.

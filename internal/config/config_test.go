@@ -158,6 +158,16 @@ func TestBadInputNamesLineKeyAndRule(t *testing.T) {
 		{"assigned code", bgp + "  pnc_code: 3\n", "line 7: bgp.pnc_code: 3 is reserved or assigned"},
 		{"neighbour twice", bgp + "  - address: 192.0.2.254\n    as: 65000\n", "line 7: bgp.neighbors[1].address: 192.0.2.254 is neighbors[0] already"},
 		{"neighbour is ourselves", bgp + "  listen: [192.0.2.254]\n", "line 5: bgp.neighbors[0].address: 192.0.2.254 is our own address"},
+		{"link-local neighbour without interface", bgp + "  - {address: \"fe80::1\", as: 65000}\n", "line 7: bgp.neighbors[1].address: fe80::1 is link-local; name its interface, as in fe80::1%eth1"},
+		{"interface of another address", bgp + "  - {address: \"2001:db8::1%eth1\", as: 65000}\n", "line 7: bgp.neighbors[1].address: 2001:db8::1%eth1: only a link-local address has an interface"},
+		{"link-local neighbour's interface", bgp + "  - {address: \"fe80::1%e/1\", as: 65000}\n", `line 7: bgp.neighbors[1].address: "e/1" is not an interface's name`},
+		{"multicast neighbour with interface", bgp + "  - {address: \"ff02::1%eth1\", as: 65000}\n", "line 7: bgp.neighbors[1].address: ff02::1%eth1 is not a unicast address"},
+		{"link-local neighbour with hops", bgp + "  - {address: \"fe80::1%eth1\", as: 65001, multihop_ttl: 2}\n", "line 7: bgp.neighbors[1].multihop_ttl: fe80::1%eth1 is on the link"},
+		{"link-local local address", bgp + "  - {address: \"2001:db8::1\", as: 65000, local_address: \"fe80::2\"}\n", "line 7: bgp.neighbors[1].local_address: fe80::2 is link-local and the neighbour's address is not"},
+		{"local address with interface", bgp + "  - {address: \"fe80::1%eth1\", as: 65000, local_address: \"fe80::2%eth1\"}\n", `line 7: bgp.neighbors[1].local_address: "fe80::2%eth1" is not an IPv4 or IPv6 address`},
+		{"our link-local address", bgp + "  - {address: \"fe80::1%eth1\", as: 65000, local_address: \"fe80::1\"}\n", "line 7: bgp.neighbors[1].local_address: fe80::1 is the neighbour's address"},
+		{"two keys of an address", bgp + "  - {address: \"fe80::1%eth1\", as: 65000, password: a}\n  - {address: \"fe80::1%eth2\", as: 65000, password: b}\n", "line 8: bgp.neighbors[2].password: must be that of neighbors[1], which has the same address on another interface"},
+		{"two minimum TTLs of an address", bgp + "  - {address: \"fe80::1%eth1\", as: 65000, ttl_min: 255}\n  - {address: \"fe80::1%eth2\", as: 65000}\n", "bgp.neighbors[2].ttl_min: must be that of neighbors[1], which has the same address on another interface"},
 		{"hold time", bgp + "    hold_time: 2s\n", "line 7: bgp.neighbors[0].hold_time: 2s is not between 3s and 65535s"},
 		{"hold time 0 is not taken for the default", bgp + "    hold_time: 0s\n", "line 7: bgp.neighbors[0].hold_time: 0s is not between 3s and 65535s"},
 		{"number too large", "bgp:\n  as: 4294967296\n", "line 2: bgp.as: 4294967296 is not a whole number from 0 to 4294967295"},
@@ -308,4 +318,31 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("config %v and error %v", c, err)
 		}
 	})
+}
+
+func TestLinkLocalNeighboursAreToldApartByTheirInterface(t *testing.T) {
+	c, err := Parse([]byte(`
+bgp:
+  as: 65000
+  router_id: 192.0.2.1
+  neighbors:
+    - {address: "fe80::1%eth1", as: 65000, local_address: "fe80::2", password: a}
+    - {address: "fe80::1%eth2", as: 65000, password: a}
+proxy:
+  ipv4: 192.0.2.1
+  taps: [eth0]
+  accept_from: [192.0.2.0/24]
+  senders: [{prefix: "2001:db8:1::/48", mode: path, from: "fe80::1%eth2"}]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"fe80::1%eth1", "fe80::1%eth2"} {
+		if n := c.BGP.Neighbors[i]; n.Address.String() != want || !reflect.DeepEqual(n.Families, []string{"ipv6-unicast"}) {
+			t.Errorf("%s, %v, want %s", n.Address, n.Families, want)
+		}
+	}
+	if from := c.Proxy.Senders[0].From; from.Addr != c.BGP.Neighbors[1].Address.Addr {
+		t.Errorf("from %s", from)
+	}
 }

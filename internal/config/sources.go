@@ -8,13 +8,13 @@ import (
 
 // SenderSource chooses routes of the kernel whose prefixes the proxy serves while they are there.
 type SenderSource struct {
-	Interface string   `yaml:"interface"`
-	Table     uint32   `yaml:"table"`  // 0: the connected routes of the interface
-	Within    []Prefix `yaml:"within"` // empty: all
-	Mode      string   `yaml:"mode"`
-	Proxy     Addr     `yaml:"proxy"`
-	NextHop   Addr     `yaml:"next_hop"`
-	From      Addr     `yaml:"from"`
+	Interface string       `yaml:"interface"`
+	Table     uint32       `yaml:"table"`  // 0: the connected routes of the interface
+	Within    []Prefix     `yaml:"within"` // empty: all
+	Mode      string       `yaml:"mode"`
+	Proxy     Addr         `yaml:"proxy"`
+	NextHop   Addr         `yaml:"next_hop"`
+	From      NeighborAddr `yaml:"from"`
 }
 
 // tableLocal is the kernel's table of its own addresses (rtnetlink(7)).

@@ -31,7 +31,7 @@ func TestSourcesAddTheirPrefixesToTheSenders(t *testing.T) {
 			"  sender_sources: [{interface: eth0, within: [198.51.100.0/25], next_hop: 192.0.2.9}]\n", nil},
 		{"a named sender counts first, and the first source",
 			"  senders: [{prefix: 198.51.100.0/24, mode: none}]\n  sender_sources: [{interface: eth0, mode: path, from: 192.0.2.254, within: [198.51.0.0/16]}, {table: 7, mode: none, within: [198.51.0.0/16]}]\n",
-			map[string]Sender{"198.51.101.0/24": {Mode: "path", Proxy: addrOf("192.0.2.1"), From: addrOf("192.0.2.254")}}},
+			map[string]Sender{"198.51.101.0/24": {Mode: "path", Proxy: addrOf("192.0.2.1"), From: NeighborAddr(addrOf("192.0.2.254"))}}},
 		{"one interface with a next hop for each family",
 			"  sender_sources: [{interface: eth0, within: [198.51.100.0/24], next_hop: 192.0.2.9}, {interface: eth0, within: [\"::/0\"], next_hop: \"2001:db8::9\"}]\n",
 			map[string]Sender{

@@ -33,6 +33,27 @@ func (a Addr) MarshalYAML() (any, error) {
 	return a.String(), nil
 }
 
+// NeighborAddr is the address of a neighbour: as Addr, or a link-local one with its interface, as in fe80::1%eth1
+// (RFC 4007 section 11).
+type NeighborAddr struct{ netip.Addr }
+
+// UnmarshalYAML implements yaml.Unmarshaler. An empty string is no address.
+func (a *NeighborAddr) UnmarshalYAML(n *yaml.Node) error {
+	if n.Value == "" {
+		*a = NeighborAddr{}
+		return nil
+	}
+	v, err := netip.ParseAddr(n.Value)
+	if err != nil || v.Is4In6() {
+		return lineError(n, "%q is not an IPv4 or IPv6 address", n.Value)
+	}
+	a.Addr = v
+	return nil
+}
+
+// MarshalYAML implements yaml.Marshaler.
+func (a NeighborAddr) MarshalYAML() (any, error) { return Addr(a).MarshalYAML() }
+
 // Prefix is an IP prefix without host bits.
 type Prefix struct{ netip.Prefix }
 
