@@ -20,7 +20,7 @@ func TestSenderPrefixesFollowTheKernelsRoutes(t *testing.T) {
 	if !ok || !ok2 {
 		t.Fatalf("the lab's configuration has no senders before accept_from:\n%s", text)
 	}
-	const sources = "  sender_sources:\n    - {interface: eth1, next_hop: 10.255.0.1}\n    - {table: 100, next_hop: 10.255.0.1, within: [10.8.0.0/16]}\n"
+	const sources = "  sender_sources:\n    - {interface: eth1, next_hop: 10.255.0.1}\n    - {interface: eth1, next_hop: \"fd00:255::1\", within: [\"::/0\"]}\n    - {table: 100, next_hop: 10.255.0.1, within: [10.8.0.0/16]}\n"
 	b, p := upBed(t, map[string]string{"proxy.pncd.yaml": before + sources + "  accept_from:" + after}), bed.PlanFor(4)
 	ip := func(args ...string) {
 		t.Helper()

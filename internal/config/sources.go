@@ -45,8 +45,8 @@ func (c *checker) senderSources(p *Proxy, b *BGP) {
 
 // WithSources gives the proxy with the prefixes of its sources among its senders, and which source each
 // of those comes from; found says what a source has now. A sender that is named counts before a source,
-// and an earlier source before a later one. Where the source's next hop is of another family, the prefix is
-// served and not announced.
+// and an earlier source before a later one; but one whose next hop is of another family only when there is no
+// other, and then the prefix is served and not announced.
 func (p *Proxy) WithSources(found func(*SenderSource) []netip.Prefix) (*Proxy, map[netip.Prefix]*SenderSource) {
 	out := *p
 	out.Senders = slices.Clone(p.Senders)
@@ -57,16 +57,24 @@ func (p *Proxy) WithSources(found func(*SenderSource) []netip.Prefix) (*Proxy, m
 		}
 	}
 	from := map[netip.Prefix]*SenderSource{}
-	for i := range p.SenderSources {
-		src := &p.SenderSources[i]
-		for _, prefix := range found(src) {
-			if !named[prefix] && from[prefix] == nil && src.within(prefix) {
-				from[prefix] = src
-				out.Senders = append(out.Senders, src.sender(p, prefix))
+	// Those that announce the prefix first: a source of the other family leaves it to one of the prefix's.
+	for _, announces := range []bool{true, false} {
+		for i := range p.SenderSources {
+			src := &p.SenderSources[i]
+			for _, prefix := range found(src) {
+				if src.fits(prefix) == announces && !named[prefix] && from[prefix] == nil && src.within(prefix) {
+					from[prefix] = src
+					out.Senders = append(out.Senders, src.sender(p, prefix))
+				}
 			}
 		}
 	}
 	return &out, from
+}
+
+// fits reports whether the source's next hop, if it names one, can be that of the prefix.
+func (s *SenderSource) fits(p netip.Prefix) bool {
+	return !s.NextHop.IsValid() || s.NextHop.Is4() == p.Addr().Is4()
 }
 
 func (s *SenderSource) within(p netip.Prefix) bool {

@@ -64,3 +64,21 @@ func TestSourcesAddTheirPrefixesToTheSenders(t *testing.T) {
 }
 
 func addrOf(s string) Addr { return Addr{netip.MustParseAddr(s)} }
+
+func TestASourceOfTheOtherFamilyLeavesThePrefixToOneThatCanAnnounceIt(t *testing.T) {
+	addr := func(s string) Addr { return Addr{netip.MustParseAddr(s)} }
+	prefix := netip.MustParsePrefix("2001:db8:1::/64")
+	p := &Proxy{SenderSources: []SenderSource{
+		{Interface: "eth1", Mode: "originate", NextHop: addr("192.0.2.1")},
+		{Interface: "eth1", Mode: "originate", NextHop: addr("2001:db8::1"), Within: []Prefix{{netip.MustParsePrefix("::/0")}}},
+	}}
+	_, from := p.WithSources(func(*SenderSource) []netip.Prefix { return []netip.Prefix{prefix} })
+	if from[prefix] != &p.SenderSources[1] {
+		t.Errorf("%+v", from[prefix])
+	}
+	p.SenderSources = p.SenderSources[:1]
+	out, from := p.WithSources(func(*SenderSource) []netip.Prefix { return []netip.Prefix{prefix} })
+	if from[prefix] != &p.SenderSources[0] || len(out.Senders) != 1 {
+		t.Errorf("alone: %+v", out.Senders)
+	}
+}
