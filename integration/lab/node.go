@@ -25,6 +25,9 @@ type holder struct {
 	pid   int
 	start uint64
 	mntns string // as /proc/<pid>/ns/mnt links to
+	// pin keeps the mount namespace until end is through: its inode number would be given to another at once,
+	// and end would kill who is in that one.
+	pin *os.File
 }
 
 // privateDirs are empty in every node, so that a program never reads the machine's own configuration.
@@ -152,6 +155,9 @@ func (l *Lab) startHolder(n *node) (*holder, error) {
 	if h.start, err = startTime(h.pid); err == nil {
 		h.mntns, err = os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", h.pid))
 	}
+	if err == nil {
+		h.pin, err = os.Open(fmt.Sprintf("/proc/%d/ns/mnt", h.pid))
+	}
 	if err != nil {
 		return nil, errors.Join(err, h.end())
 	}
@@ -164,6 +170,10 @@ func (h *holder) end() error {
 	_ = h.cmd.Process.Kill()
 	_ = h.stdin.Close()
 	_ = h.cmd.Wait() // killed: its status says nothing
+	if h.pin == nil {
+		return nil // it died before anything could be started in its namespace
+	}
+	defer h.pin.Close()
 	return killInMountNamespace(h.mntns)
 }
 
