@@ -60,7 +60,7 @@ func TestManyAnnouncementsLetOthersIn(t *testing.T) {
 			close(asked)
 			<-free
 		case n%batch == 1:
-			time.Sleep(5 * time.Millisecond) // an engine that takes its time
+			time.Sleep(5 * time.Millisecond) // longer than a mutex lets a waiter starve, 1 ms
 		}
 	}
 	ended := make(chan error, 1)

@@ -176,21 +176,21 @@ func (l *isisLab) noTransit() {
 	}
 }
 
-// capabilities is the service of a leaf.
-func (l *isisLab) capabilities(node string) pncv1.CapabilityServiceClient {
+// dial connects to the pncd of a leaf.
+func (l *isisLab) dial(node string) *grpc.ClientConn {
 	l.t.Helper()
 	conn, err := grpc.NewClient("unix://"+filepath.Join(l.RunDir(node), "pncd", "pncd.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	l.t.Cleanup(func() { conn.Close() })
-	return pncv1.NewCapabilityServiceClient(conn)
+	return conn
 }
 
 // resolves waits until pb gives an answer for a sender: a proxy, or a reason without one.
 func (l *isisLab) resolves(sender, want string) {
 	l.t.Helper()
-	c := l.capabilities("pb")
+	c := pncv1.NewCapabilityServiceClient(l.dial("pb"))
 	l.eventually("pb resolves "+sender+" to "+want, func() string {
 		ctx, cancel := context.WithTimeout(l.ctx, time.Second)
 		defer cancel()

@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	pncv1 "pncd/api/pnc/v1"
 	"pncd/integration/lab"
 )
 
@@ -51,11 +53,22 @@ func TestISISWrongKeyStaysDown(t *testing.T) {
 		}
 		return ""
 	})
-	// Both leaves have sent as many hellos as an adjacency takes.
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
-		if text := l.vtysh("r1", "show isis neighbor"); strings.Contains(text, "pa") || strings.Contains(text, "0000.0000.0010") {
-			t.Fatalf("an adjacency with the wrong key:\n%s", text)
+	// The leaf has refused more hellos than an adjacency takes, and has sent as many itself: one a second.
+	isis := pncv1.NewIsisServiceClient(l.dial("pa"))
+	l.eventually("pa refuses the router's hellos", func() string {
+		ctx, cancel := context.WithTimeout(l.ctx, time.Second)
+		defer cancel()
+		st, err := isis.GetIsis(ctx, &pncv1.GetIsisRequest{})
+		if err != nil || st.GetDropped()["authentication"] < 5 {
+			return fmt.Sprintf("%v, %v", st.GetDropped(), err)
 		}
+		if n := st.GetCircuits()[0].GetNeighbors(); len(n) != 0 {
+			t.Fatalf("an adjacency with the wrong key: %v", n)
+		}
+		return ""
+	})
+	if text := l.vtysh("r1", "show isis neighbor"); strings.Contains(text, "pa") || strings.Contains(text, "0000.0000.0010") {
+		t.Fatalf("an adjacency with the wrong key:\n%s", text)
 	}
 }
 

@@ -94,20 +94,35 @@ func (s *Speaker) Run(ctx context.Context) error {
 		case f := <-s.do:
 			f(time.Now())
 		case a := <-s.frames:
-			s.machine.Receive(time.Now(), a.frame)
-			buffers.Put(a.buf)
+			s.receive(a)
 		case <-timer.C:
 		}
 		s.step()
 		if stop == nil && s.machine.Purged() {
 			return nil
 		}
-		// Frames that wait are taken before the machine is asked again, so that a burst is one step.
 		next := time.Hour
 		if at := s.machine.Wake(); !at.IsZero() {
 			next = max(time.Until(at), 0)
 		}
 		timer.Reset(next)
+	}
+}
+
+// receive takes a frame and those that wait behind it, so that a burst is one step: what follows from the
+// fragments of a system is computed once, not for each of them.
+func (s *Speaker) receive(a arrival) {
+	for taken := 1; ; taken++ {
+		s.machine.Receive(time.Now(), a.frame)
+		buffers.Put(a.buf)
+		if taken == queueLen { // timers have their turn, too
+			return
+		}
+		select {
+		case a = <-s.frames:
+		default:
+			return
+		}
 	}
 }
 
