@@ -49,7 +49,7 @@ type Engine interface {
 	// Events gets a value when Take has something to give.
 	Events() <-chan struct{}
 	// Take gives what happened since it was called last, in order; for a path only the last state
-	// between two changes of its session.
+	// between two changes of its session. What it gives is valid until it is called again.
 	Take() []Event
 	// Counters counts what went wrong inside.
 	Counters() Counters

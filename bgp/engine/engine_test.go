@@ -35,7 +35,7 @@ func TestTheQueueKeepsTheLastStateOfAPathAndTheOrderAroundSessions(t *testing.T)
 		{Kind: EventState, Peer: peer.a, State: StateIdle},
 		event(peer.a, 0, 5), event(peer.a, 0, 6),
 	} {
-		q.add(ev)
+		q.add(&ev)
 	}
 	select {
 	case <-q.ready:
@@ -49,7 +49,8 @@ func TestTheQueueKeepsTheLastStateOfAPathAndTheOrderAroundSessions(t *testing.T)
 	if want := []uint32{2, 0, 6}; !slices.Equal(meds, want) || q.coalesced != 4 {
 		t.Errorf("got %v, %d coalesced, want %v", meds, q.coalesced, want)
 	}
-	q.add(event(peer.a, 0, 9))
+	ev := event(peer.a, 0, 9)
+	q.add(&ev)
 	if got := q.take(); len(got) != 1 || len(q.take()) != 0 {
 		t.Errorf("after a take: %+v", got)
 	}
@@ -211,7 +212,7 @@ func apiPath(t *testing.T, attrs ...proto.Message) *api.Path {
 }
 
 func TestAPathIsReadWithWhatTheDecisionNeeds(t *testing.T) {
-	p, err := toPath(apiPath(t,
+	p, err := new(pathReader).read(apiPath(t,
 		&api.OriginAttribute{Origin: 2},
 		&api.AsPathAttribute{Segments: []*api.AsSegment{
 			{Type: api.AsSegment_AS_CONFED_SEQUENCE, Numbers: []uint32{64512}},
@@ -232,7 +233,7 @@ func TestAPathIsReadWithWhatTheDecisionNeeds(t *testing.T) {
 		p.OriginatorID != addr("192.0.2.5") || len(p.ClusterList) != 2 || !p.HasNHC || p.NHCFlags != 0xe0 || hex.EncodeToString(p.NHC) != "0102" {
 		t.Errorf("%+v", p)
 	}
-	p, err = toPath(apiPath(t, &api.OriginAttribute{}, &api.MpReachNLRIAttribute{Family: IPv6Unicast.api(), NextHops: []string{"2001:db8::1", "fe80::1"}}))
+	p, err = new(pathReader).read(apiPath(t, &api.OriginAttribute{}, &api.MpReachNLRIAttribute{Family: IPv6Unicast.api(), NextHops: []string{"2001:db8::1", "fe80::1"}}))
 	if err != nil || p.NextHop != addr("2001:db8::1") || p.LocalPref != DefaultLocalPref || p.HasNHC {
 		t.Errorf("%+v, %v", p, err)
 	}
@@ -273,7 +274,7 @@ func TestAPathThatGoBGPCannotConvertIsCountedAndStaysARoute(t *testing.T) {
 
 func TestAPanicInACallbackIsCountedAndNothingEnds(t *testing.T) {
 	e := withPeer()
-	e.queue.index = nil // makes the callback panic
+	e.queue.peers = nil // makes the callback panic
 	e.watch(&api.WatchEventResponse{Event: &api.WatchEventResponse_Table{Table: &api.WatchEventResponse_TableEvent{
 		Paths: []*api.Path{apiPath(t, &api.NextHopAttribute{NextHop: "198.51.100.1"})}}}})
 	if n := e.callbackPanics.Load(); n != 1 {

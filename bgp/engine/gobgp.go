@@ -38,6 +38,9 @@ type GoBGP struct {
 	relay  *relay.Relay // from Start on
 	api    *apiSocket   // nil without
 
+	reader pathReader // of the watch's goroutine, as batch
+	batch  []Event
+
 	mu        sync.Mutex
 	started   bool
 	stopped   bool

@@ -81,8 +81,14 @@ func (l *logger) debugging() bool {
 	return true
 }
 
-// GetLevel always says debug: GoBGP tells why a connection fails at this level only.
-func (l *logger) GetLevel() gobgplog.LogLevel { return gobgplog.DebugLevel }
+// GetLevel says debug only where that is written: GoBGP asks before it puts together what would be said for each
+// path. All that is noted it says without asking.
+func (l *logger) GetLevel() gobgplog.LogLevel {
+	if l.debugging() {
+		return gobgplog.DebugLevel
+	}
+	return gobgplog.InfoLevel
+}
 
 // SetLevel does nothing: the level is the program's, not GoBGP's.
 func (l *logger) SetLevel(gobgplog.LogLevel) {}

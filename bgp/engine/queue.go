@@ -9,75 +9,90 @@ import "net/netip"
 // behind that. A session that came or went without a graceful restart makes everything before it void.
 type queue struct {
 	events    []Event // Kind zero: void
+	given     []Event // what take gave last, to be used again
 	void      int
-	index     map[pathKey]int // where a path's event is
-	barrier   map[netip.Addr]int
-	eor       map[eorKey]bool // an End-of-RIB is there, and no state after it
+	peers     map[netip.Addr]*queuePeer
+	last      *queuePeer // that of the last event: most come in rows
 	ready     chan struct{}
 	coalesced uint64
 }
 
-// keepIndex is up to how many paths the index is kept for the next time.
-const keepIndex = 1 << 14
-
-type pathKey struct {
-	peer   netip.Addr
-	family Family
-	rd     RD
-	prefix netip.Prefix
-	id     uint32
+// queuePeer is what there is of one neighbour.
+type queuePeer struct {
+	addr    netip.Addr
+	index   map[pathKey]int // where a path's event is
+	barrier int             // behind the last event that paths must not get in front of
+	eor     map[Family]bool // an End-of-RIB is there, and no state after it
 }
 
-type eorKey struct {
-	peer   netip.Addr
+const (
+	keepIndex  = 1 << 14 // up to how many paths an index is kept for the next time
+	keepEvents = 1 << 13 // and the memory of how many events
+	keepPeers  = 1 << 8  // and of how many neighbours
+)
+
+// pathKey says which path of a neighbour. It has no pointer, as there may be many.
+type pathKey struct {
+	addr   [16]byte // of the prefix
+	rd     RD
+	id     uint32
+	bits   uint8
 	family Family
+	v6     bool // of the prefix; families that are not known have both
 }
 
 func keyOf(ev *Event) pathKey {
-	return pathKey{ev.Peer, ev.Family, ev.Path.RD, ev.Path.Prefix, ev.Path.PathID}
+	a := ev.Path.Prefix.Addr()
+	return pathKey{a.As16(), ev.Path.RD, ev.Path.PathID, uint8(ev.Path.Prefix.Bits()), ev.Family, a.Is6()}
 }
 
 func newQueue() queue {
-	return queue{
-		index: map[pathKey]int{}, barrier: map[netip.Addr]int{}, eor: map[eorKey]bool{},
-		ready: make(chan struct{}, 1),
-	}
+	return queue{peers: map[netip.Addr]*queuePeer{}, ready: make(chan struct{}, 1)}
 }
 
-func (q *queue) add(ev Event) {
+func (q *queue) peer(a netip.Addr) *queuePeer {
+	if q.last != nil && q.last.addr == a {
+		return q.last
+	}
+	p := q.peers[a]
+	if p == nil {
+		p = &queuePeer{addr: a, index: map[pathKey]int{}, eor: map[Family]bool{}}
+		q.peers[a] = p
+	}
+	q.last = p
+	return p
+}
+
+func (q *queue) add(ev *Event) {
+	p := q.peer(ev.Peer)
 	switch ev.Kind {
 	case EventPath:
-		k := keyOf(&ev)
-		if i, ok := q.index[k]; ok {
+		k := keyOf(ev)
+		if i, ok := p.index[k]; ok {
 			q.coalesced++
-			if i >= q.barrier[ev.Peer] {
-				q.events[i] = ev
+			if i >= p.barrier {
+				q.events[i] = *ev
 				return
 			}
 			q.drop(i)
 		}
-		q.index[k] = len(q.events)
+		p.index[k] = len(q.events)
 	case EventEndOfRIB:
 		// Only a change of the session makes paths stale, so a second one says nothing.
-		k := eorKey{ev.Peer, ev.Family}
-		if q.eor[k] {
+		if p.eor[ev.Family] {
 			q.coalesced++
 			return
 		}
-		q.eor[k] = true
-		q.barrier[ev.Peer] = len(q.events) + 1
+		p.eor[ev.Family] = true
+		p.barrier = len(q.events) + 1
 	default:
 		if !ev.Keep {
-			q.forget(ev.Peer)
+			q.forget(p)
 		}
-		for f := range q.eor {
-			if f.peer == ev.Peer {
-				delete(q.eor, f)
-			}
-		}
-		q.barrier[ev.Peer] = len(q.events) + 1
+		clear(p.eor)
+		p.barrier = len(q.events) + 1
 	}
-	q.events = append(q.events, ev)
+	q.events = append(q.events, *ev)
 	q.compact()
 	select {
 	case q.ready <- struct{}{}:
@@ -92,17 +107,25 @@ func (q *queue) drop(i int) {
 }
 
 // forget drops every event of a peer.
-func (q *queue) forget(peer netip.Addr) {
+func (q *queue) forget(p *queuePeer) {
 	for i := range q.events {
 		ev := &q.events[i]
-		if ev.Kind == 0 || ev.Peer != peer {
+		if ev.Kind == 0 || ev.Peer != p.addr {
 			continue
 		}
 		if ev.Kind == EventPath {
-			delete(q.index, keyOf(ev))
 			q.coalesced++
 		}
 		q.drop(i)
+	}
+	p.clear()
+}
+
+func (p *queuePeer) clear() {
+	if len(p.index) > keepIndex {
+		p.index = map[pathKey]int{} // a cleared map keeps its memory: 100 MiB after a full table
+	} else {
+		clear(p.index)
 	}
 }
 
@@ -120,15 +143,16 @@ func (q *queue) compact() {
 		}
 	}
 	at[len(q.events)] = len(kept)
-	for k, i := range q.index {
-		q.index[k] = at[i]
-	}
-	for p, i := range q.barrier {
-		q.barrier[p] = at[i]
+	for _, p := range q.peers {
+		for k, i := range p.index {
+			p.index[k] = at[i]
+		}
+		p.barrier = at[p.barrier]
 	}
 	q.events, q.void = kept, 0
 }
 
+// take gives what is there, which is valid until it is called again.
 func (q *queue) take() []Event {
 	evs := q.events
 	if q.void > 0 {
@@ -139,13 +163,18 @@ func (q *queue) take() []Event {
 			}
 		}
 	}
-	q.events, q.void = nil, 0
-	if len(q.index) > keepIndex {
-		q.index = map[pathKey]int{} // a cleared map keeps its memory: 100 MiB after a full table
-	} else {
-		clear(q.index)
+	clear(q.given) // what it points to is used no more
+	q.events, q.void, q.given = q.given[:0], 0, nil
+	if cap(evs) <= keepEvents {
+		q.given = evs
 	}
-	clear(q.barrier)
-	clear(q.eor)
+	if len(q.peers) > keepPeers {
+		q.peers, q.last = map[netip.Addr]*queuePeer{}, nil
+	}
+	for _, p := range q.peers {
+		p.clear()
+		p.barrier = 0
+		clear(p.eor)
+	}
 	return evs
 }

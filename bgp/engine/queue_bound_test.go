@@ -20,12 +20,13 @@ func TestTheQueueStaysBoundedWhileNobodyTakes(t *testing.T) {
 	var base, mem runtime.MemStats
 	for round := range rounds {
 		if round%10 == 9 { // a flap
-			q.add(Event{Kind: EventState, Peer: peer.a, State: StateIdle})
-			q.add(Event{Kind: EventState, Peer: peer.a, State: StateActive})
-			q.add(Event{Kind: EventState, Peer: peer.a, State: StateEstablished})
+			q.add(&Event{Kind: EventState, Peer: peer.a, State: StateIdle})
+			q.add(&Event{Kind: EventState, Peer: peer.a, State: StateActive})
+			q.add(&Event{Kind: EventState, Peer: peer.a, State: StateEstablished})
 		}
 		for i := range prefixes {
-			q.add(path(i, round))
+			ev := path(i, round)
+			q.add(&ev)
 		}
 		most = max(most, len(q.events))
 		if round == 20 {
@@ -71,7 +72,7 @@ func TestTheQueueKeepsTheOrderThroughAGracefulRestart(t *testing.T) {
 	other := Event{Kind: EventPath, Peer: peer.a, Path: Path{Prefix: netip.MustParsePrefix("198.51.100.0/24"), MED: 7}}
 	q := newQueue()
 	for _, ev := range []Event{event(peer.a, 0, 1), other, event(peer.b, 0, 2), state(StateIdle), state(StateEstablished), event(peer.a, 0, 3), event(peer.b, 0, 4), eor, eor} {
-		q.add(ev)
+		q.add(&ev)
 	}
 	got := q.take()
 	want := []Event{other, event(peer.b, 0, 4), state(StateIdle), state(StateEstablished), event(peer.a, 0, 3), eor}
@@ -84,7 +85,7 @@ func TestTheQueueKeepsTheOrderThroughAGracefulRestart(t *testing.T) {
 		}
 	}
 	for range 100 {
-		q.add(eor)
+		q.add(&eor)
 	}
 	if n := len(q.take()); n != 1 {
 		t.Errorf("%d events of one End-of-RIB", n)

@@ -48,7 +48,7 @@ func FuzzVPNPath(f *testing.F) {
 		if p.Nlri == nil {
 			return
 		}
-		if got, err := toPath(p); err == nil && !got.Prefix.IsValid() {
+		if got, err := new(pathReader).read(p); err == nil && !got.Prefix.IsValid() {
 			t.Fatalf("no prefix and no error: %+v", got)
 		}
 	})

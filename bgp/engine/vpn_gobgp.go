@@ -16,11 +16,16 @@ const attrExtendedCommunities = 16
 
 // readNLRI reads a prefix of GoBGP's, and for VPN families its RD.
 func readNLRI(nlri *anypb.Any) (netip.Prefix, RD, error) {
+	var rd RD
+	if nlri.GetTypeUrl() == ipPrefixURL {
+		if p, ok := readIPPrefix(nlri.GetValue()); ok {
+			return p, rd, nil
+		}
+	}
 	m, err := nlri.UnmarshalNew()
 	if err != nil {
 		return netip.Prefix{}, RD{}, err
 	}
-	var rd RD
 	switch n := m.(type) {
 	case *api.IPAddressPrefix:
 		p, err := toPrefix(n.GetPrefix(), n.GetPrefixLen())
@@ -168,15 +173,20 @@ func readTargets(from *api.ExtendedCommunitiesAttribute) ([]RouteTarget, error) 
 // replay is a Replay that is under way. What GoBGP reports meanwhile is newer than what is read, so it
 // isn't replayed: the report itself says how the path is.
 type replay struct {
-	paths map[pathKey]struct{}
+	paths map[replayKey]struct{}
 	peers map[netip.Addr]struct{} // whose session changed
+}
+
+type replayKey struct {
+	peer netip.Addr
+	path pathKey
 }
 
 // touch notes an event for the replays under way. It needs e.mu.
 func (e *GoBGP) touch(ev *Event) {
 	for r := range e.replays {
 		if ev.Kind == EventPath {
-			r.paths[keyOf(ev)] = struct{}{}
+			r.paths[replayKey{ev.Peer, keyOf(ev)}] = struct{}{}
 		} else if ev.Kind == EventState {
 			r.peers[ev.Peer] = struct{}{}
 		}
@@ -185,7 +195,7 @@ func (e *GoBGP) touch(ev *Event) {
 
 // Replay reads the adj-RIBs-in and reports them again.
 func (e *GoBGP) Replay(ctx context.Context, families []Family) error {
-	r := &replay{paths: map[pathKey]struct{}{}, peers: map[netip.Addr]struct{}{}}
+	r := &replay{paths: map[replayKey]struct{}{}, peers: map[netip.Addr]struct{}{}}
 	e.mu.Lock()
 	e.replays[r] = struct{}{}
 	var up []*peerState
@@ -198,6 +208,7 @@ func (e *GoBGP) Replay(ctx context.Context, families []Family) error {
 
 	var events []Event
 	var errs []error
+	var reader pathReader
 	for _, p := range up {
 		for _, f := range families {
 			err := e.srv.ListPath(ctx, &api.ListPathRequest{
@@ -206,7 +217,7 @@ func (e *GoBGP) Replay(ctx context.Context, families []Family) error {
 				for _, from := range d.GetPaths() {
 					ev := Event{Kind: EventPath, Peer: p.cfg.Address, Family: f}
 					var err error
-					if ev.Path, err = toPath(from); err != nil && !ev.Path.Prefix.IsValid() {
+					if ev.Path, err = reader.read(from); err != nil && !ev.Path.Prefix.IsValid() {
 						continue // was counted when it came in
 					}
 					ev.Path.OwnAS = ev.Path.count(p.cfg.LocalAS)
@@ -225,10 +236,10 @@ func (e *GoBGP) Replay(ctx context.Context, families []Family) error {
 	delete(e.replays, r)
 	for i := range events {
 		ev := &events[i]
-		_, path := r.paths[keyOf(ev)]
+		_, path := r.paths[replayKey{ev.Peer, keyOf(ev)}]
 		_, peer := r.peers[ev.Peer]
 		if !path && !peer && e.peers[ev.Peer] != nil {
-			e.queue.add(*ev)
+			e.queue.add(ev)
 		}
 	}
 	return errors.Join(errs...)

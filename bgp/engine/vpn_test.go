@@ -147,7 +147,7 @@ func TestVPNPathsAreReadFromTheWire(t *testing.T) {
 		"VPNv6 over IPv4": {origin + asPath + "80 0e 2f | 0002 80 18 0000000000000000 00000000000000000000ffff0ac80001 00 | 88 000031 0000fde800000001 20010db8000a | " + targets + nhc,
 			"2001:db8:a::/48", "65000:1", "10.200.0.1"},
 	} {
-		p, err := toPath(fromWire(t, tt.in))
+		p, err := new(pathReader).read(fromWire(t, tt.in))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -165,7 +165,7 @@ func TestVPNPathsAreReadFromTheWire(t *testing.T) {
 		}
 	}
 	// RFC 8277 section 2.4: a withdrawal has a label that means nothing.
-	p, err := toPath(fromWire(t, "80 0f 12 | 0001 80 | 70 800000 0000fde800000001 c00002"))
+	p, err := new(pathReader).read(fromWire(t, "80 0f 12 | 0001 80 | 70 800000 0000fde800000001 c00002"))
 	if err != nil || !p.Withdrawn || p.Prefix.String() != "192.0.2.0/24" || p.RD.String() != "65000:1" {
 		t.Errorf("withdrawal: %+v, %v", p, err)
 	}
@@ -181,7 +181,7 @@ func TestAPathOfAnUnknownRDIsAnErrorAndNoPath(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p, err := toPath(&api.Path{Nlri: nlri}); err == nil || p.Prefix.IsValid() {
+		if p, err := new(pathReader).read(&api.Path{Nlri: nlri}); err == nil || p.Prefix.IsValid() {
 			t.Errorf("%s: %+v, %v", name, p, err)
 		}
 	}
@@ -192,7 +192,7 @@ func TestTheQueueKeepsVPNsApart(t *testing.T) {
 	for i, f := range []Family{IPv4Unicast, IPv4VPN, IPv4VPN, IPv4VPN} {
 		ev := event(peer.a, 0, uint32(i))
 		ev.Family, ev.Path.RD[7] = f, byte(i/2)
-		q.add(ev)
+		q.add(&ev)
 	}
 	// Unicast, RD 0, and twice RD 1.
 	if got := q.take(); len(got) != 3 || got[2].Path.MED != 3 {
@@ -202,12 +202,12 @@ func TestTheQueueKeepsVPNsApart(t *testing.T) {
 
 func TestAReplayLeavesOutWhatChangedMeanwhile(t *testing.T) {
 	e := withPeer()
-	r := &replay{paths: map[pathKey]struct{}{}, peers: map[netip.Addr]struct{}{}}
+	r := &replay{paths: map[replayKey]struct{}{}, peers: map[netip.Addr]struct{}{}}
 	e.replays = map[*replay]struct{}{r: {}}
 	changed, down := event(peer.a, 0, 1), Event{Kind: EventState, Peer: peer.b}
 	e.touch(&changed)
 	e.touch(&down)
-	if _, ok := r.paths[keyOf(&changed)]; !ok || len(r.paths) != 1 {
+	if _, ok := r.paths[replayKey{peer.a, keyOf(&changed)}]; !ok || len(r.paths) != 1 {
 		t.Errorf("paths %v", r.paths)
 	}
 	if _, ok := r.peers[peer.b]; !ok || len(r.peers) != 1 {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"runtime/debug"
@@ -25,9 +26,7 @@ func (e *GoBGP) watch(r *api.WatchEventResponse) {
 		e.watchRestart(p)
 		return
 	}
-	for _, p := range r.GetTable().GetPaths() {
-		e.watchPath(p)
-	}
+	e.watchPaths(r.GetTable().GetPaths())
 }
 
 func (e *GoBGP) watchState(typ api.WatchEventResponse_PeerEvent_Type, from *api.Peer) {
@@ -59,36 +58,64 @@ func (e *GoBGP) watchState(typ api.WatchEventResponse_PeerEvent_Type, from *api.
 	}
 	p.state, p.since = state, time.Now()
 	e.touch(&ev)
-	e.queue.add(ev)
+	e.queue.add(&ev)
 }
 
-func (e *GoBGP) watchPath(from *api.Path) {
-	addr := e.inside.real(from.GetNeighborIp())
-	if !addr.IsValid() {
-		return
-	}
-	ev := Event{Peer: addr, Family: fromAPIFamily(from.GetFamily())}
-	if from.GetNlri() == nil {
-		ev.Kind = EventEndOfRIB
-	} else {
-		ev.Kind = EventPath
-		var err error
-		if ev.Path, err = toPath(from); err != nil {
-			e.conversionErrors.Add(1)
-			e.cfg.Log.WithError(err).WithField("neighbor", addr).Warn("bgp engine: path can't be read in full")
-			if !ev.Path.Prefix.IsValid() {
-				return
-			}
+// watchPaths takes what GoBGP reports of one UPDATE.
+func (e *GoBGP) watchPaths(paths []*api.Path) {
+	var at string // by which GoBGP knows the peer
+	var addr netip.Addr
+	e.batch = e.batch[:0]
+	for _, from := range paths {
+		if from.GetNeighborIp() != at {
+			at = from.GetNeighborIp()
+			addr = e.inside.real(at)
+		}
+		if !addr.IsValid() {
+			continue
+		}
+		e.batch = append(e.batch, Event{Peer: addr, Family: fromAPIFamily(from.GetFamily())})
+		if ev := &e.batch[len(e.batch)-1]; !e.readPath(ev, from) {
+			e.batch = e.batch[:len(e.batch)-1]
 		}
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if p := e.peers[addr]; p != nil {
-		e.touch(&ev)
+	var p *peerState
+	for i := range e.batch {
+		ev := &e.batch[i]
+		if p == nil || p.cfg.Address != ev.Peer {
+			if p = e.peers[ev.Peer]; p == nil {
+				continue
+			}
+		}
+		e.touch(ev)
 		ev.Path.OwnAS = ev.Path.count(p.cfg.LocalAS)
 		ev.Path.asPath = nil
 		e.queue.add(ev)
 	}
+	if cap(e.batch) > keepBatch {
+		e.batch = nil
+	}
+}
+
+// keepBatch is up to how many paths the memory for those of an UPDATE is kept: a full one of the greatest length
+// without extended messages.
+const keepBatch = 1 << 10
+
+// readPath completes an event, and reports whether there is one.
+func (e *GoBGP) readPath(ev *Event, from *api.Path) bool {
+	if from.GetNlri() == nil {
+		ev.Kind = EventEndOfRIB
+		return true
+	}
+	ev.Kind = EventPath
+	var err error
+	if ev.Path, err = e.reader.read(from); err != nil {
+		e.conversionErrors.Add(1)
+		e.cfg.Log.WithError(err).WithField("neighbor", ev.Peer).Warn("bgp engine: path can't be read in full")
+	}
+	return ev.Path.Prefix.IsValid()
 }
 
 // count says how often an AS is in AS_PATH.
@@ -101,36 +128,7 @@ func (p *Path) count(as uint32) (n int) {
 	return n
 }
 
-// toPath reads a path of GoBGP's. With an error and a prefix, the path is there and nothing is known
-// about its next hop: it counts as a route without PNC.
-func toPath(from *api.Path) (Path, error) {
-	prefix, rd, err := readNLRI(from.GetNlri())
-	if err != nil {
-		return Path{}, fmt.Errorf("NLRI: %w", err)
-	}
-	p := Path{
-		Prefix:    prefix,
-		RD:        rd,
-		PathID:    from.GetIdentifier(),
-		Withdrawn: from.GetIsWithdraw(),
-		Stale:     from.GetStale(),
-		PeerAS:    from.GetSourceAsn(),
-		LocalPref: DefaultLocalPref,
-	}
-	if p.Withdrawn {
-		return p, nil
-	}
-	p.PeerID, _ = netip.ParseAddr(from.GetSourceId())
-	if len(from.GetPattrs()) == 0 {
-		return p, fmt.Errorf("%s: attributes can't be converted", p.Prefix)
-	}
-	for _, a := range from.GetPattrs() {
-		if err := p.read(a); err != nil {
-			return p, fmt.Errorf("%s: %w", p.Prefix, err)
-		}
-	}
-	return p, nil
-}
+var errNoAttributes = errors.New("attributes can't be converted")
 
 // DefaultLocalPref is what a path without LOCAL_PREF counts as.
 const DefaultLocalPref = 100
