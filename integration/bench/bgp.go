@@ -1,9 +1,12 @@
 package bench
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"slices"
+	"strconv"
 	"time"
 
 	"pncd/bgp/engine/enginetest"
@@ -14,8 +17,27 @@ const bgpRounds = 3
 
 // learned is what one side needed to learn a table.
 type learned struct {
-	took       time.Duration
+	spent
 	heap, peak uint64
+}
+
+func took(s spent) float64 { return s.took.Seconds() }
+func cpu(s spent) float64  { return s.cpu.Seconds() }
+
+// bgpPrefixes is how many prefixes a table has: want, or what PNCD_BENCH_PREFIXES says, for a quick look.
+func bgpPrefixes(want int) (int, error) {
+	text := os.Getenv("PNCD_BENCH_PREFIXES")
+	if text == "" {
+		return want, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err == nil && n < 1000 {
+		err = errors.New("must be at least 1000")
+	}
+	if err != nil {
+		return 0, fmt.Errorf("PNCD_BENCH_PREFIXES %q: %w", text, err)
+	}
+	return n, nil
 }
 
 // BGPLearn1M measures how long a speaker takes to learn 1 M IPv4 prefixes with PNC, one set of attributes
@@ -27,7 +49,10 @@ type learned struct {
 // The time is the quickest of the rounds on each side, as other work on the machine can only add to it;
 // memory is the median.
 func BGPLearn1M() ([]Result, error) {
-	const n = 1_000_000
+	n, err := bgpPrefixes(1_000_000)
+	if err != nil {
+		return nil, err
+	}
 	prefixes, senders := internetPrefixes(n)
 	attrs, err := bgpAttributes(0)
 	if err != nil {
@@ -40,7 +65,10 @@ func BGPLearn1M() ([]Result, error) {
 // BGPLearn1MDistinct is BGPLearn1M with other attributes for each prefix (MED, and one of 64 proxies), so
 // that each has an UPDATE of its own.
 func BGPLearn1MDistinct() ([]Result, error) {
-	const n = 1_000_000
+	n, err := bgpPrefixes(1_000_000)
+	if err != nil {
+		return nil, err
+	}
 	prefixes, senders := internetPrefixes(n)
 	var updates []byte
 	for i := range prefixes {
@@ -57,7 +85,7 @@ func BGPLearn1MDistinct() ([]Result, error) {
 // learn has both sides learn the updates.
 func learn(name, what string, n int, last netip.Addr, updates []byte) ([]Result, error) {
 	ours, bare, err := turns(func(s *bgpSession) (l learned, err error) {
-		if l.took, err = s.reach(n, last, updates); err != nil {
+		if l.spent, err = s.learn(name, n, last, updates); err != nil {
 			return l, err
 		}
 		m, err := s.memory(name)
@@ -67,13 +95,18 @@ func learn(name, what string, n int, last netip.Addr, updates []byte) ([]Result,
 	if err != nil {
 		return nil, err
 	}
-	took := func(l learned) float64 { return l.took.Seconds() }
+	elapsed := func(l learned) float64 { return took(l.spent) }
+	processor := func(l learned) float64 { return cpu(l.spent) }
 	peak := func(l learned) float64 { return float64(l.peak) / (1 << 20) }
 	heap := func(l learned) float64 { return float64(l.heap) / (1 << 20) }
 	return []Result{
 		{
-			Name: name, Value: least(ours, took), Unit: "s", Baseline: least(bare, took),
+			Name: name, Value: least(ours, elapsed), Unit: "s", Baseline: least(bare, elapsed),
 			Note: fmt.Sprintf("%d IPv4 prefixes with PNC, %s, from the established session until all resolve; baseline: GoBGP's best-path watch", n, what),
+		},
+		{
+			Name: name + "-cpu", Value: least(ours, processor), Unit: "s", Baseline: least(bare, processor),
+			Note: "processor time meanwhile, user and system, of all threads",
 		},
 		{
 			Name: name + "-rss", Value: middle(ours, peak), Unit: "MiB", Baseline: middle(bare, peak),
@@ -89,7 +122,11 @@ func learn(name, what string, n int, last netip.Addr, updates []byte) ([]Result,
 // BGPWithdraw100K measures how long it takes until 100,000 withdrawn prefixes resolve no more, of 1 M.
 // Baseline: as for BGPLearn1M.
 func BGPWithdraw100K() ([]Result, error) {
-	const all, n = 1_000_000, 100_000
+	all, err := bgpPrefixes(1_000_000)
+	if err != nil {
+		return nil, err
+	}
+	n := min(100_000, all/2)
 	prefixes, senders := internetPrefixes(all)
 	attrs, err := bgpAttributes(0)
 	if err != nil {
@@ -97,19 +134,25 @@ func BGPWithdraw100K() ([]Result, error) {
 	}
 	updates := enginetest.AppendUpdates(nil, attrs, prefixes...)
 	withdrawals := enginetest.AppendWithdrawals(nil, prefixes[:n]...)
-	ours, bare, err := turns(func(s *bgpSession) (took time.Duration, err error) {
-		if _, err = s.reach(all, senders[0], updates); err != nil {
-			return 0, err
+	ours, bare, err := turns(func(s *bgpSession) (spent, error) {
+		if _, err := s.reach(all, senders[0], updates); err != nil {
+			return spent{}, err
 		}
 		return s.reach(all-n, netip.Addr{}, withdrawals)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return []Result{{
-		Name: "bgp-withdraw-100k", Value: least(ours, time.Duration.Seconds), Unit: "s", Baseline: least(bare, time.Duration.Seconds),
-		Note: "100,000 of 1 M prefixes, until the table is without them; baseline: GoBGP's best-path watch",
-	}}, nil
+	return []Result{
+		{
+			Name: "bgp-withdraw-100k", Value: least(ours, took), Unit: "s", Baseline: least(bare, took),
+			Note: fmt.Sprintf("%d of %d prefixes, until the table is without them; baseline: GoBGP's best-path watch", n, all),
+		},
+		{
+			Name: "bgp-withdraw-100k-cpu", Value: least(ours, cpu), Unit: "s", Baseline: least(bare, cpu),
+			Note: "processor time meanwhile, user and system, of all threads",
+		},
+	}, nil
 }
 
 // BGPFlap measures how long it takes from an UPDATE that changes the PNC of a prefix, among 100,000, until
@@ -132,7 +175,7 @@ func BGPFlap() ([]Result, error) {
 	if slices.Index(prefixes, flapping) < n/2 {
 		first = 1
 	}
-	ours, bare, err := turns(func(s *bgpSession) (took []time.Duration, err error) {
+	ours, bare, err := turns(func(s *bgpSession) (all []time.Duration, err error) {
 		if _, err = s.reach(n, senders[0], table); err != nil {
 			return nil, err
 		}
@@ -141,17 +184,17 @@ func BGPFlap() ([]Result, error) {
 			if err != nil {
 				return nil, err
 			}
-			took = append(took, t)
+			all = append(all, t.took)
 		}
-		slices.Sort(took)
-		return took, nil
+		slices.Sort(all)
+		return all, nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	var out []Result
 	for _, p := range []int{50, 99} {
-		at := func(took []time.Duration) float64 { return float64(took[len(took)*p/100].Nanoseconds()) / 1000 }
+		at := func(all []time.Duration) float64 { return float64(all[len(all)*p/100].Nanoseconds()) / 1000 }
 		out = append(out, Result{
 			Name: fmt.Sprintf("bgp-flap-p%d", p), Value: least(ours, at), Unit: "us", Baseline: least(bare, at),
 			Note: "an UPDATE with another PNC, among 100,000 prefixes, until Resolve gives the other proxy; baseline: until the callback of GoBGP's best-path watch",

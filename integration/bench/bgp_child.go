@@ -50,12 +50,14 @@ type bgpRequest struct {
 	Sender netip.Addr
 	Memory bool   // asks how much is in use
 	Heap   string // with Memory: where to write a heap profile; empty: nowhere
+	CPU    string // asks to write a profile of the processor time from now on, until Memory is asked for
 }
 
 // bgpAnswer is what a child says; one line of JSON each. Requests to tell are answered twice: at once,
 // and when it has happened.
 type bgpAnswer struct {
 	At    time.Duration // when it happened, by the kernel's monotonic clock
+	CPU   time.Duration // processor time of the process until then, user and system
 	Heap  uint64        // octets of the heap in use after two collections
 	Peak  uint64        // octets of the resident set at its peak (VmHWM)
 	Error string
@@ -66,6 +68,13 @@ func monotonic() time.Duration {
 	var ts unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) // this clock always exists
 	return time.Duration(ts.Nano())
+}
+
+// processorTime is what this process has used, user and system.
+func processorTime() time.Duration {
+	var u unix.Rusage
+	_ = unix.Getrusage(unix.RUSAGE_SELF, &u) // nothing can be wrong with it
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // ServeBGP runs one side of a BGP benchmark and exits when the environment asks for it; else it returns
@@ -130,15 +139,25 @@ func (c *bgpChild) do(r bgpRequest) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if r.Memory {
+		pprof.StopCPUProfile()
 		a, err := memory(r.Heap)
 		c.tell(a)
 		return err
+	}
+	if r.CPU != "" {
+		f, err := os.Create(r.CPU)
+		if err != nil {
+			return err
+		}
+		if err := pprof.StartCPUProfile(f); err != nil { // the file stays open as long as the process lives
+			return err
+		}
 	}
 	c.want = r
 	if c.last.proxy != nil && r.Sender.IsValid() {
 		c.old = c.last.proxy(r.Sender)
 	}
-	c.tell(bgpAnswer{})
+	c.tell(bgpAnswer{CPU: processorTime()})
 	if r.Await != nil {
 		c.check()
 	}
@@ -166,7 +185,7 @@ func (c *bgpChild) check() {
 	}
 	at := monotonic()
 	c.want = bgpRequest{}
-	c.tell(bgpAnswer{At: at})
+	c.tell(bgpAnswer{At: at, CPU: processorTime()})
 }
 
 // startBare starts GoBGP as it comes.

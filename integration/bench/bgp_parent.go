@@ -113,30 +113,46 @@ func (s *bgpSession) ask(r bgpRequest) (bgpAnswer, error) {
 	return s.answer()
 }
 
-// until sends messages and gives how long it took from the first octet until what r asks for.
-func (s *bgpSession) until(r bgpRequest, messages []byte) (time.Duration, error) {
-	if _, err := s.ask(r); err != nil {
-		return 0, err
+// spent is how long something took, and the processor time that the child used meanwhile.
+type spent struct{ took, cpu time.Duration }
+
+// until sends messages and gives what was spent from the first octet until what r asks for.
+func (s *bgpSession) until(r bgpRequest, messages []byte) (spent, error) {
+	before, err := s.ask(r)
+	if err != nil {
+		return spent{}, err
 	}
 	begin := monotonic()
 	sent := make(chan error, 1)
 	go func() { sent <- s.Send(messages) }() // ends with the session at the latest
 	a, err := s.answer()
 	if err != nil {
-		return 0, err
+		return spent{}, err
 	}
-	return a.At - begin, <-sent
+	return spent{a.At - begin, a.CPU - before.CPU}, <-sent
 }
 
 // reach is until so many prefixes resolve, and the sender too.
-func (s *bgpSession) reach(prefixes int, sender netip.Addr, messages []byte) (time.Duration, error) {
+func (s *bgpSession) reach(prefixes int, sender netip.Addr, messages []byte) (spent, error) {
 	return s.until(bgpRequest{Await: &prefixes, Sender: sender}, messages)
 }
 
-// memory asks for the memory in use. With PNCD_BENCH_PROFILES set to a folder, a heap profile goes there.
+// profiles is the folder for profiles, which slow down what they look at; empty: none are made.
+func profiles() string { return os.Getenv("PNCD_BENCH_PROFILES") }
+
+// learn is reach, with a profile of the processor time if profiles are made.
+func (s *bgpSession) learn(name string, prefixes int, sender netip.Addr, messages []byte) (spent, error) {
+	r := bgpRequest{Await: &prefixes, Sender: sender}
+	if dir := profiles(); dir != "" {
+		r.CPU = filepath.Join(dir, name+"-"+s.side+"-cpu.pb.gz")
+	}
+	return s.until(r, messages)
+}
+
+// memory asks for the memory in use, with a heap profile if profiles are made.
 func (s *bgpSession) memory(name string) (bgpAnswer, error) {
 	r := bgpRequest{Memory: true}
-	if dir := os.Getenv("PNCD_BENCH_PROFILES"); dir != "" {
+	if dir := profiles(); dir != "" {
 		r.Heap = filepath.Join(dir, name+"-"+s.side+".pb.gz")
 	}
 	a, err := s.ask(r)
