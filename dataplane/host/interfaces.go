@@ -28,7 +28,7 @@ func (i Interface) equal(o Interface) bool {
 type InterfacesConfig struct {
 	// Namespace is the path of a network namespace; empty means the process's own.
 	Namespace string
-	// Names are the interfaces to follow.
+	// Names are the interfaces to follow at first.
 	Names []string
 	// OnChange is told the interfaces that exist, from the goroutine of Run: at first, and when any of
 	// them changed. It must not change them.
@@ -44,13 +44,14 @@ type Interfaces struct {
 	follower
 	cfg InterfacesConfig
 
-	mu   sync.Mutex
-	told map[string]Interface
+	mu    sync.Mutex
+	names []string
+	told  map[string]Interface
 }
 
 // NewInterfaces makes a follower of interfaces. It does nothing before Run.
 func NewInterfaces(cfg InterfacesConfig, log logrus.FieldLogger) *Interfaces {
-	f := &Interfaces{follower: newFollower(cfg.Namespace, cfg.ReceiveBuffer, cfg.Settle, log), cfg: cfg}
+	f := &Interfaces{follower: newFollower(cfg.Namespace, cfg.ReceiveBuffer, cfg.Settle, log), cfg: cfg, names: slices.Clone(cfg.Names)}
 	f.follower.round = f.round
 	f.follower.relevant = func(m *syscall.NetlinkMessage) bool {
 		switch m.Header.Type {
@@ -62,8 +63,19 @@ func NewInterfaces(cfg InterfacesConfig, log logrus.FieldLogger) *Interfaces {
 	return f
 }
 
+// Follow changes which interfaces are followed. OnChange is told once more, whether anything else changed or not.
+func (f *Interfaces) Follow(names []string) {
+	f.mu.Lock()
+	f.names, f.told = slices.Clone(names), nil
+	f.mu.Unlock()
+	f.poke()
+}
+
 func (f *Interfaces) round(h *Host) error {
 	f.rounds.Add(1)
+	f.mu.Lock()
+	names := f.names
+	f.mu.Unlock()
 	links, err := h.Links()
 	if err != nil {
 		return fmt.Errorf("list interfaces: %w", err)
@@ -74,7 +86,7 @@ func (f *Interfaces) round(h *Host) error {
 	}
 	found := map[string]Interface{}
 	for _, l := range links {
-		if slices.Contains(f.cfg.Names, l.Name) {
+		if slices.Contains(names, l.Name) {
 			found[l.Name] = Interface{Link: l}
 		}
 	}
@@ -89,6 +101,9 @@ func (f *Interfaces) round(h *Host) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if !slices.Equal(names, f.names) {
+		return nil // of names that were replaced meanwhile: the next round is due
+	}
 	if f.told != nil && maps.EqualFunc(found, f.told, Interface.equal) {
 		return nil
 	}

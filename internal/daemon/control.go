@@ -8,7 +8,7 @@ import (
 
 	"pncd/api"
 	"pncd/bgp"
-	"pncd/igp/isis/auth"
+	"pncd/igp/isis/speaker"
 	"pncd/internal/config"
 	"pncd/internal/telemetry"
 )
@@ -138,10 +138,9 @@ func (d *Daemon) reload(old, next *config.Config, changes []string) error {
 	if err != nil {
 		return err
 	}
-	var levelKeys map[uint8]auth.Chain
-	var circuitKeys map[string]auth.Chain
+	var isis speaker.Config
 	if next.ISIS != nil {
-		if levelKeys, circuitKeys, err = isisKeys(next.ISIS); err != nil {
+		if isis, err = isisSettings(next, d.node); err != nil {
 			return err
 		}
 	}
@@ -189,7 +188,7 @@ func (d *Daemon) reload(old, next *config.Config, changes []string) error {
 	}
 	d.config.Store(next)
 	d.appliedAt.Store(d.now().UnixNano())
-	d.reconfigureISIS(context.Background(), old.ISIS, next.ISIS, levelKeys, circuitKeys)
+	d.reconfigureISIS(context.Background(), old.ISIS, next.ISIS, isis)
 	d.switchTo(enable, p, units)
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/netip"
 	"os"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -31,9 +30,10 @@ type isisPart struct {
 	links *host.Interfaces
 	log   logrus.FieldLogger
 
-	mu     sync.Mutex
-	marked []igp.Advertisement
-	errs   map[string]error // why a circuit whose link is up isn't used
+	mu       sync.Mutex
+	marked   []igp.Advertisement
+	circuits []string         // names of their interfaces
+	errs     map[string]error // why a circuit whose link is up isn't used
 }
 
 func (d *Daemon) newISIS(c *config.Config) (*isisPart, error) {
@@ -42,18 +42,32 @@ func (d *Daemon) newISIS(c *config.Config) (*isisPart, error) {
 		return nil, err
 	}
 	log := d.log.WithField("part", "isis")
-	p := &isisPart{log: log, errs: map[string]error{}}
+	p := &isisPart{log: log, errs: map[string]error{}, circuits: circuitNames(settings)}
 	if p.Speaker, err = speaker.NewSpeaker(settings, d.isisLearned, log); err != nil {
 		return nil, err
 	}
-	var names []string
-	for _, x := range settings.Circuits {
+	p.links = host.NewInterfaces(host.InterfacesConfig{Names: p.circuits, OnChange: p.linksChanged}, log)
+	return p, nil
+}
+
+func circuitNames(c speaker.Config) (names []string) {
+	for _, x := range c.Circuits {
 		names = append(names, x.Name)
 	}
-	p.links = host.NewInterfaces(host.InterfacesConfig{Names: names, OnChange: func(now map[string]host.Interface) {
-		p.linksChanged(names, now)
-	}}, log)
-	return p, nil
+	return names
+}
+
+// reconfigure changes the running system and the interfaces that are followed.
+func (p *isisPart) reconfigure(ctx context.Context, c speaker.Config) error {
+	if err := p.Reconfigure(ctx, c); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	p.circuits = circuitNames(c)
+	maps.DeleteFunc(p.errs, func(name string, _ error) bool { return !slices.Contains(p.circuits, name) })
+	p.mu.Unlock()
+	p.links.Follow(circuitNames(c))
+	return nil
 }
 
 // Run speaks until ctx ends. The interfaces are followed as long as the speaker purges what it announced.
@@ -77,7 +91,10 @@ func (p *isisPart) Run(ctx context.Context) error {
 }
 
 // linksChanged tells the speaker the state of its interfaces; one that isn't there is down.
-func (p *isisPart) linksChanged(names []string, now map[string]host.Interface) {
+func (p *isisPart) linksChanged(now map[string]host.Interface) {
+	p.mu.Lock()
+	names := p.circuits
+	p.mu.Unlock()
 	for _, name := range names {
 		i, there := now[name]
 		l := speaker.Link{}
@@ -281,38 +298,45 @@ func marks(c *config.Config, k readiness.Key) bool {
 	return c.ISIS != nil && c.ISIS.Advertise && k.Context == ""
 }
 
-// checkISIS says which of the changed keys of a reload need a restart: all but those that say whom to believe.
-func checkISIS(old, next *config.ISIS) []string {
+// checkISIS says which of the changed keys of a reload need a restart: those that say who this system is, and
+// those that would end adjacencies.
+func checkISIS(old, next *config.ISIS) (keys []string) {
 	if (old == nil) != (next == nil) {
 		return []string{"isis: added or removed as a whole"}
 	}
-	if old == nil || reflect.DeepEqual(fixed(old), fixed(next)) {
+	if old == nil {
 		return nil
 	}
-	return []string{"isis: anything but keys, advertise and accept_proxies"}
-}
-
-// fixed is the section without what can change while the system runs.
-func fixed(s *config.ISIS) config.ISIS {
-	c := *s
-	c.Level1Keys, c.Level2Keys, c.Advertise, c.AcceptProxies = nil, nil, false, nil
-	c.Circuits = slices.Clone(s.Circuits)
-	for i := range c.Circuits {
-		c.Circuits[i].Keys = nil
+	changed := func(key string, was, is any) {
+		if a, b := fmt.Sprint(was), fmt.Sprint(is); a != b {
+			keys = append(keys, "isis."+key+": "+a+" -> "+b)
+		}
 	}
-	return c
+	changed("net", old.NET, next.NET)
+	changed("areas", old.Areas, next.Areas)
+	changed("level", old.Level, next.Level)
+	changed("flag", old.Flag, next.Flag)
+	changed("multi_topology", old.MultiTopology, next.MultiTopology)
+	changed("max_lsps", old.MaxLSPs, next.MaxLSPs)
+	for _, x := range old.Circuits {
+		i := slices.IndexFunc(next.Circuits, func(y config.ISISCircuit) bool { return x.Interface == y.Interface })
+		if i < 0 {
+			continue
+		}
+		at, y := "circuits["+x.Interface+"].", next.Circuits[i]
+		changed(at+"type", x.Type, y.Type)
+		changed(at+"level", x.Level, y.Level)
+	}
+	return keys
 }
 
 // reconfigureISIS applies what can change; next is the configuration that is in force already.
-func (d *Daemon) reconfigureISIS(ctx context.Context, old, next *config.ISIS, levels map[uint8]auth.Chain, circuits map[string]auth.Chain) {
+func (d *Daemon) reconfigureISIS(ctx context.Context, old, next *config.ISIS, settings speaker.Config) {
 	if d.isis == nil {
 		return
 	}
-	before, beforeCircuits, err := isisKeys(old)
-	if err != nil || !maps.EqualFunc(before, levels, sameChain) || !maps.EqualFunc(beforeCircuits, circuits, sameChain) {
-		if err := d.isis.Reauthenticate(ctx, levels, circuits); err != nil {
-			d.log.WithError(err).Error("isis: the keys were not changed")
-		}
+	if err := d.isis.reconfigure(ctx, settings); err != nil {
+		d.log.WithError(err).Error("isis: the settings were not changed")
 	}
 	if !slices.Equal(old.AcceptProxies, next.AcceptProxies) {
 		if err := d.isis.Replay(ctx); err != nil {
@@ -320,5 +344,3 @@ func (d *Daemon) reconfigureISIS(ctx context.Context, old, next *config.ISIS, le
 		}
 	}
 }
-
-func sameChain(a, b auth.Chain) bool { return a.Send == b.Send && slices.Equal(a.Accept, b.Accept) }

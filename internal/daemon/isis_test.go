@@ -71,18 +71,27 @@ func TestWhatOfISISCanBeReloaded(t *testing.T) {
 	old := isisConfig(t, nil).ISIS
 	for name, tc := range map[string]struct {
 		edit    func(*config.ISIS)
-		restart bool
+		restart string // what is refused
 	}{
-		"nothing":        {func(*config.ISIS) {}, false},
-		"keys":           {func(s *config.ISIS) { s.Level1Keys, s.Circuits[0].Keys = s.Level2Keys, s.Level2Keys }, false},
-		"advertise":      {func(s *config.ISIS) { s.Advertise = false }, false},
-		"accept_proxies": {func(s *config.ISIS) { s.AcceptProxies = nil }, false},
-		"net":            {func(s *config.ISIS) { s.NET = "49.0001.1921.6800.1002.00" }, true},
-		"circuit":        {func(s *config.ISIS) { s.Circuits[0].Hello.Duration = time.Second }, true},
+		"nothing":        {func(*config.ISIS) {}, ""},
+		"keys":           {func(s *config.ISIS) { s.Level1Keys, s.Circuits[0].Keys = s.Level2Keys, s.Level2Keys }, ""},
+		"advertise":      {func(s *config.ISIS) { s.Advertise = false }, ""},
+		"accept_proxies": {func(s *config.ISIS) { s.AcceptProxies = nil }, ""},
+		"hello":          {func(s *config.ISIS) { s.Circuits[0].Hello.Duration = time.Second }, ""},
+		"a circuit more": {func(s *config.ISIS) { s.Circuits = append(s.Circuits, config.ISISCircuit{Interface: "isis1"}) }, ""},
+		"another one":    {func(s *config.ISIS) { s.Circuits[0].Interface, s.Circuits[0].Type = "isis1", "point-to-point" }, ""},
+		"net":            {func(s *config.ISIS) { s.NET = "49.0001.1921.6800.1002.00" }, "isis.net: 49.0001.1921.6800.1001.00 -> 49.0001.1921.6800.1002.00"},
+		"areas":          {func(s *config.ISIS) { s.Areas = nil }, "isis.areas: [49.0002] -> []"},
+		"level":          {func(s *config.ISIS) { s.Level = "level-2" }, "isis.level: level-1-2 -> level-2"},
+		"flag":           {func(s *config.ISIS) { s.Flag = 9 }, "isis.flag: 7 -> 9"},
+		"topology":       {func(s *config.ISIS) { s.MultiTopology = true }, "isis.multi_topology: false -> true"},
+		"max_lsps":       {func(s *config.ISIS) { s.MaxLSPs = 1000 }, "isis.max_lsps: 65536 -> 1000"},
+		"type":           {func(s *config.ISIS) { s.Circuits[0].Type = "point-to-point" }, "isis.circuits[isis0].type: broadcast -> point-to-point"},
+		"circuit level":  {func(s *config.ISIS) { s.Circuits[0].Level = "level-1" }, "isis.circuits[isis0].level: level-2 -> level-1"},
 	} {
 		next := isisConfig(t, tc.edit).ISIS
-		if got := len(checkISIS(old, next)) > 0; got != tc.restart {
-			t.Errorf("%s: needs a restart: %v", name, got)
+		if got := strings.Join(checkISIS(old, next), "; "); got != tc.restart {
+			t.Errorf("%s: refused is %q, want %q", name, got, tc.restart)
 		}
 	}
 	if len(checkISIS(nil, old)) == 0 || len(checkISIS(old, nil)) == 0 || len(checkISIS(nil, nil)) != 0 {

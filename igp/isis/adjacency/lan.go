@@ -17,9 +17,9 @@ type LAN struct {
 	cfg       Config
 	level     uint8
 	neighbors map[[6]byte]*Neighbor
-	next      time.Time // hello
-	sent      time.Time // the last hello
-	began     time.Time
+	next      time.Time                   // hello
+	sent      time.Time                   // the last hello
+	election  time.Time                   // when it may begin: two hello intervals after the start
 	restart   map[[6]byte]packet.SystemID // whose restart the next hello acknowledges
 	refused   [reasonCount]uint64
 	events    []Event
@@ -27,11 +27,9 @@ type LAN struct {
 
 // NewLAN makes a circuit that sends its first hello at once.
 func NewLAN(c Config, level uint8, now time.Time) *LAN {
-	return &LAN{cfg: c.withDefaults(), level: level, neighbors: map[[6]byte]*Neighbor{}, restart: map[[6]byte]packet.SystemID{}, next: now, began: now}
+	c = c.withDefaults()
+	return &LAN{cfg: c, level: level, neighbors: map[[6]byte]*Neighbor{}, restart: map[[6]byte]packet.SystemID{}, next: now, election: now.Add(2 * c.Hello)}
 }
-
-// SetOverhead changes how many octets authentication adds to a hello.
-func (l *LAN) SetOverhead(n int) { l.cfg.Overhead = n }
 
 // Neighbors lists the neighbours by MAC address.
 func (l *LAN) Neighbors() (all []Neighbor) {
@@ -180,7 +178,7 @@ func (l *LAN) Designated(now time.Time) (dis *Neighbor, ours bool) {
 			dis = n
 		}
 	}
-	if dis == nil || now.Sub(l.began) < 2*l.cfg.Hello {
+	if dis == nil || now.Before(l.election) {
 		return nil, false
 	}
 	if l.cfg.Priority > dis.Priority || l.cfg.Priority == dis.Priority && bytes.Compare(l.cfg.MAC[:], dis.MAC[:]) > 0 {

@@ -20,9 +20,6 @@ type P2P struct {
 // NewP2P makes a circuit that sends its first hello at once.
 func NewP2P(c Config, now time.Time) *P2P { return &P2P{cfg: c.withDefaults(), next: now} }
 
-// SetOverhead changes how many octets authentication adds to a hello.
-func (p *P2P) SetOverhead(n int) { p.cfg.Overhead = n }
-
 // Neighbors gives the neighbour; none when there is none.
 func (p *P2P) Neighbors() []Neighbor {
 	if p.neighbor == nil {

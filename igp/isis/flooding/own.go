@@ -42,6 +42,31 @@ func (m *Machine) SetSign(now time.Time, sign func([]byte) ([]byte, error)) {
 	}
 }
 
+// Retime changes lifetimes and intervals; the system, its level, its authentication and the database's bound
+// stay. A refresh that is due sooner now is made sooner.
+func (m *Machine) Retime(now time.Time, c Config) {
+	old := m.cfg
+	c.System, c.Level, c.MaxLSPs, c.Sign, c.Jitter = old.System, old.Level, old.MaxLSPs, old.Sign, old.Jitter
+	m.cfg = c.withDefaults()
+	m.db.SetMaxAge(m.cfg.LSPLifetime)
+	for _, o := range m.own {
+		if o.waiting || !o.wanted || o.made.IsZero() {
+			continue
+		}
+		if latest := o.made.Add(m.refreshAfter()); latest.Before(o.due) {
+			o.due = latest
+			if o.due.Before(now) {
+				o.due = now
+			}
+		}
+	}
+}
+
+// refreshAfter is how long after a version the next one is made without a change.
+func (m *Machine) refreshAfter() time.Duration {
+	return m.cfg.Refresh - time.Duration(float64(m.cfg.Refresh)/4*m.cfg.Jitter())
+}
+
 // Withdraw purges one of this system's LSPs; one that doesn't exist is left alone.
 func (m *Machine) Withdraw(now time.Time, id packet.LSPID) error {
 	o := m.own[id]
@@ -122,7 +147,7 @@ func (m *Machine) makeVersion(now time.Time, o *own) {
 		o.due = now.Add(m.cfg.GenerationInterval)
 		return
 	}
-	o.due = now.Add(m.cfg.Refresh - time.Duration(float64(m.cfg.Refresh)/4*m.cfg.Jitter()))
+	o.due = now.Add(m.refreshAfter())
 	m.changed = append(m.changed, o.id)
 	m.floodAll(now, o.id)
 }

@@ -54,6 +54,9 @@ func New(c Config) *DB {
 	return &DB{cfg: c.withDefaults(), entries: map[packet.LSPID]*Entry{}}
 }
 
+// SetMaxAge changes the lifetime below which no LSP begins that is received from now on.
+func (d *DB) SetMaxAge(age time.Duration) { d.cfg.MaxAge = age }
+
 // Get gives an LSP; nil when there is none.
 func (d *DB) Get(id packet.LSPID) *Entry { return d.entries[id] }
 

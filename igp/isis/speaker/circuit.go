@@ -26,7 +26,8 @@ func (l Link) equal(o Link) bool {
 	return l.Up == o.Up && l.MAC == o.MAC && l.MTU == o.MTU && slices.Equal(l.IPv4, o.IPv4) && slices.Equal(l.IPv6, o.IPv6)
 }
 
-func (c *circuit) id() flooding.CircuitID { return flooding.CircuitID(c.number) }
+func circuitID(n int) flooding.CircuitID  { return flooding.CircuitID(n) }
+func (c *circuit) id() flooding.CircuitID { return circuitID(c.number) }
 func (c *circuit) running() bool          { return c.p2p != nil || c.lans != nil }
 
 func (m *Machine) byID(id flooding.CircuitID) *circuit {
@@ -51,11 +52,12 @@ func (c *circuit) group(level uint8) [6]byte {
 
 // start begins to send hellos.
 func (c *circuit) start(m *Machine, now time.Time) {
+	t := c.cfg.tuning()
 	a := adjacency.Config{
 		System: m.cfg.System, Areas: m.cfg.Areas, Levels: c.cfg.Levels, Circuit: uint32(c.number),
-		MTU: c.pduLen(), Padding: c.cfg.Padding, Hello: c.cfg.Hello, Multiple: c.cfg.Multiple,
-		IPv4: c.link.IPv4, IPv6: c.link.IPv6, MAC: c.link.MAC, Priority: c.cfg.Priority,
-		Overhead: c.cfg.Authentication.Overhead(), Jitter: m.cfg.Jitter,
+		MTU: c.pduLen(), Padding: t.Padding, Hello: t.Hello, Multiple: t.Multiple,
+		IPv4: c.link.IPv4, IPv6: c.link.IPv6, MAC: c.link.MAC, Priority: t.Priority,
+		Overhead: t.Overhead, Jitter: m.cfg.Jitter,
 	}
 	if m.cfg.MultiTopology {
 		a.Topologies = []packet.Topology{{ID: packet.MTStandard}, {ID: packet.MTIPv6}}
@@ -70,17 +72,6 @@ func (c *circuit) start(m *Machine, now time.Time) {
 		if c.cfg.Levels&n != 0 {
 			c.lans[n] = adjacency.NewLAN(a, n, now)
 		}
-	}
-}
-
-// setOverhead tells the adjacencies how much room the keys take in a hello.
-func (c *circuit) setOverhead() {
-	n := c.cfg.Authentication.Overhead()
-	if c.p2p != nil {
-		c.p2p.SetOverhead(n)
-	}
-	for _, l := range c.lans {
-		l.SetOverhead(n)
 	}
 }
 

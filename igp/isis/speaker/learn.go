@@ -47,14 +47,10 @@ type entry struct {
 }
 
 func newLevel(c Config, n uint8) *level {
-	chain := c.Authentication[n]
 	l := &level{
-		n: n,
-		flood: flooding.New(flooding.Config{
-			System: c.System, Level: int(n), LSPLifetime: c.LSPLifetime, Refresh: c.Refresh, GenerationInterval: c.Generation,
-			Retransmit: c.Retransmit, PSNPInterval: c.PSNP, CSNPInterval: c.CSNP, MaxLSPs: c.MaxLSPs, Sign: chain.Sign, Jitter: c.Jitter,
-		}),
-		pack:   origin.New(c.LSPSize - chain.Overhead()),
+		n:      n,
+		flood:  flooding.New(c.flooding(n)),
+		pack:   origin.New(c.LSPSize - c.Authentication[n].Overhead()),
 		graphs: map[packet.MTID]*spf.Graph{},
 		nodes:  map[packet.NodeID]*said{}, out: map[packet.NodeID]map[netip.Prefix]igp.Learned{}, dirty: map[packet.NodeID]bool{},
 	}
@@ -62,6 +58,15 @@ func newLevel(c Config, n uint8) *level {
 		l.graphs[mt] = spf.New(c.System.Node(0))
 	}
 	return l
+}
+
+// flooding is the configuration of a level's update process.
+func (c Config) flooding(n uint8) flooding.Config {
+	return flooding.Config{
+		System: c.System, Level: int(n), LSPLifetime: c.LSPLifetime, Refresh: c.Refresh, GenerationInterval: c.Generation,
+		Retransmit: c.Retransmit, PSNPInterval: c.PSNP, CSNPInterval: c.CSNP, MaxLSPs: c.MaxLSPs,
+		Sign: c.Authentication[n].Sign, Jitter: c.Jitter,
+	}
 }
 
 // learn brings changed LSPs to the graphs and gives what is different for the rest of the program.

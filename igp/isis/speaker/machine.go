@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"pncd/igp"
-	"pncd/igp/isis/auth"
 	"pncd/igp/isis/packet"
 )
 
@@ -53,14 +52,7 @@ func New(c Config, now time.Time) (*Machine, error) {
 			m.levels = append(m.levels, newLevel(c, n))
 		}
 	}
-	for i, x := range c.Circuits {
-		if x.Levels == 0 {
-			x.Levels = c.Levels
-		}
-		m.circuits[x.Name] = &circuit{cfg: x, number: i + 1}
-		m.order = append(m.order, x.Name)
-	}
-	slices.Sort(m.order)
+	m.setCircuits(now, c.Circuits)
 	m.refresh(now)
 	return m, nil
 }
@@ -68,21 +60,6 @@ func New(c Config, now time.Time) (*Machine, error) {
 // Advertise marks exactly these prefixes from now on.
 func (m *Machine) Advertise(now time.Time, ads []igp.Advertisement) {
 	m.ads = slices.Clone(ads)
-	m.refresh(now)
-}
-
-// Reauthenticate changes the keys, by level and by circuit; what isn't named has none. The own LSPs are made
-// again with them.
-func (m *Machine) Reauthenticate(now time.Time, levels map[uint8]auth.Chain, circuits map[string]auth.Chain) {
-	m.cfg.Authentication = levels
-	for _, l := range m.levels {
-		l.flood.SetSign(now, levels[l.n].Sign)
-		l.pack.SetSize(m.cfg.LSPSize - levels[l.n].Overhead())
-	}
-	for name, c := range m.circuits {
-		c.cfg.Authentication = circuits[name]
-		c.setOverhead()
-	}
 	m.refresh(now)
 }
 

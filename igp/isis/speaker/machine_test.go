@@ -108,7 +108,11 @@ func (n *world) pass(d time.Duration) {
 				}
 				var a, b int
 				fmt.Sscanf(f.Circuit, "%d-%d", &a, &b)
-				frames = append(frames, arrival{a + b - id, Frame{f.Circuit, [6]byte{2, 0, 0, byte(a), byte(b), 9}, f.PDU}})
+				from := byte(0) // as link gives MAC addresses
+				if id == b {
+					from = 1
+				}
+				frames = append(frames, arrival{a + b - id, Frame{f.Circuit, [6]byte{2, 0, 0, byte(a), byte(b), from}, f.PDU}})
 			}
 			n.learned[id] = append(n.learned[id], m.Learned()...)
 		}
@@ -375,11 +379,15 @@ func TestKeysAreReplacedWithoutAFlap(t *testing.T) {
 		{Send: old, Accept: []auth.Key{old, fresh}}, {Send: fresh, Accept: []auth.Key{old, fresh}}, {Send: fresh, Accept: []auth.Key{fresh}},
 	} {
 		for _, m := range n.systems { // one after the other, with time between
-			circuits := map[string]auth.Chain{}
-			for name := range m.circuits {
-				circuits[name] = chain
+			next := m.cfg
+			next.Authentication = map[uint8]auth.Chain{packet.Level2: chain}
+			next.Circuits = slices.Clone(next.Circuits)
+			for i := range next.Circuits {
+				next.Circuits[i].Authentication = chain
 			}
-			m.Reauthenticate(n.now, map[uint8]auth.Chain{packet.Level2: chain}, circuits)
+			if err := m.Reconfigure(n.now, next); err != nil {
+				t.Fatal(err)
+			}
 			n.pass(20 * time.Second)
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"pncd/igp"
-	"pncd/igp/isis/auth"
 )
 
 // Speaker runs a Machine. Its methods are safe for concurrent use, and those that ask something of the
@@ -166,10 +165,20 @@ func (s *Speaker) Advertise(ads []igp.Advertisement) {
 	}
 }
 
-// Reauthenticate changes the keys: those of the LSPs and SNPs of levels, and of circuits' hellos. No adjacency
-// is lost as long as both ends accept what the other sends.
-func (s *Speaker) Reauthenticate(ctx context.Context, levels map[uint8]auth.Chain, circuits map[string]auth.Chain) error {
-	return s.ask(ctx, func(now time.Time) { s.machine.Reauthenticate(now, levels, circuits) })
+// Reconfigure changes the system while it runs, as Machine.Reconfigure does. The links of new circuits are
+// down until LinkChanged says otherwise.
+func (s *Speaker) Reconfigure(ctx context.Context, c Config) (err error) {
+	aerr := s.ask(ctx, func(now time.Time) {
+		if err = s.machine.Reconfigure(now, c); err != nil {
+			return
+		}
+		for name := range s.sockets {
+			if s.machine.circuits[name] == nil {
+				s.close(name)
+			}
+		}
+	})
+	return errors.Join(err, aerr)
 }
 
 // Replay tells everything that is known once more.
@@ -194,8 +203,12 @@ func (s *Speaker) Database(ctx context.Context, level uint8) (db []LSPStatus, er
 // the link is up; the caller tells the state again when something changes.
 func (s *Speaker) LinkChanged(ctx context.Context, name string, l Link) (err error) {
 	aerr := s.ask(ctx, func(now time.Time) {
+		c := s.machine.circuits[name]
+		if c == nil {
+			return // taken away meanwhile
+		}
 		if old := s.sockets[name]; old != nil {
-			if s.machine.circuits[name].link.equal(l) {
+			if c.link.equal(l) {
 				return
 			}
 			s.close(name)
