@@ -28,6 +28,8 @@ type circuit struct {
 	psnp time.Time                     // when the PSNP is due; zero: nothing to say
 	csnp time.Time                     // when the next CSNP is due; zero: none is sent
 	next time.Time                     // no LSP is sent before
+
+	unnamed *uint64 // counts what SSN had no room for
 }
 
 // CircuitUp begins to flood on a circuit whose first adjacency has come up, or changes what is known of it.
@@ -39,7 +41,7 @@ func (m *Machine) CircuitUp(now time.Time, id CircuitID, c CircuitConfig) {
 		old.CircuitConfig = c
 		return
 	}
-	n := &circuit{CircuitConfig: c, id: id, srm: map[packet.LSPID]time.Time{}, ssn: map[packet.LSPID]packet.Entry{}}
+	n := &circuit{CircuitConfig: c, id: id, srm: map[packet.LSPID]time.Time{}, ssn: map[packet.LSPID]packet.Entry{}, unnamed: &m.counters.Unnamed}
 	m.circuits[id] = n
 	if !c.LAN {
 		// Everything is sent, and the CSNP spares the neighbour what it has (clause 7.3.17).
@@ -85,17 +87,25 @@ func (c *circuit) acknowledge(now time.Time, cfg Config, e packet.Entry) {
 	if c.LAN {
 		return // the designated system's CSNP acknowledges
 	}
-	c.ssn[e.ID] = e
-	c.psnpSoon(now, cfg)
+	c.setSSN(now, cfg, e)
 }
 
 // ask sets SSN for what the neighbour has in a newer version.
 func (c *circuit) ask(now time.Time, cfg Config, id packet.LSPID) {
-	c.ssn[id] = packet.Entry{ID: id}
-	c.psnpSoon(now, cfg)
+	c.setSSN(now, cfg, packet.Entry{ID: id})
 }
 
-func (c *circuit) psnpSoon(now time.Time, cfg Config) {
+// setSSN names an LSP in the next PSNP. SNPs that name ever more LSPs must not fill the memory: half of what
+// fits is sent without a wait, and what doesn't fit is left out. It is sent, or named by a CSNP, again.
+func (c *circuit) setSSN(now time.Time, cfg Config, e packet.Entry) {
+	if _, there := c.ssn[e.ID]; !there && len(c.ssn) >= cfg.MaxSSN {
+		*c.unnamed++
+		return
+	}
+	c.ssn[e.ID] = e
+	if len(c.ssn) >= cfg.MaxSSN/2 {
+		c.psnp = now
+	}
 	if c.psnp.IsZero() {
 		c.psnp = now.Add(cfg.PSNPInterval)
 	}

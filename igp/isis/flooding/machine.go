@@ -25,6 +25,7 @@ type Config struct {
 	Burst              int           // LSPs sent on a circuit at once, and then none for BurstInterval: 100
 	BurstInterval      time.Duration // 100 ms
 	MaxLSPs            int           // of the database: 65,536
+	MaxSSN             int           // LSPs that a circuit's next PSNPs name: 4,096
 
 	// Sign adds authentication to a PDU without its checksum; nil: none.
 	Sign func(pdu []byte) ([]byte, error)
@@ -48,6 +49,9 @@ func (c Config) withDefaults() Config {
 	def(&c.BurstInterval, 100*time.Millisecond)
 	if c.Burst == 0 {
 		c.Burst = 100
+	}
+	if c.MaxSSN == 0 {
+		c.MaxSSN = 4096
 	}
 	if c.Jitter == nil {
 		c.Jitter = rand.Float64
@@ -76,6 +80,7 @@ type Counters struct {
 	OwnPurged                   uint64 // own LSPs seen that aren't wanted
 	NotMade                     uint64 // own LSPs that couldn't be made or stored
 	SignFailed                  uint64
+	Unnamed                     uint64 // LSPs that a PSNP had no room for
 }
 
 // Machine is the update process. It is not safe for concurrent use.

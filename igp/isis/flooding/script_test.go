@@ -66,7 +66,7 @@ type script struct {
 func newScript(t *testing.T) *script {
 	return &script{
 		t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
-		m: New(Config{System: packet.SystemID{5: 1}, Level: packet.Level2, Jitter: func() float64 { return 0 }, MaxLSPs: 20}),
+		m: New(Config{System: packet.SystemID{5: 1}, Level: packet.Level2, Jitter: func() float64 { return 0 }, MaxLSPs: 20, MaxSSN: 8}),
 	}
 }
 

@@ -18,7 +18,8 @@ type Config struct {
 	MaxAge time.Duration
 	// ZeroAge is how long a purge is remembered. 60 s.
 	ZeroAge time.Duration
-	// MaxLSPs bounds the database, so that a flood of system IDs can't take all memory. 65,536.
+	// MaxLSPs bounds the database, so that a flood of system IDs can't take all memory. 65,536. Own LSPs
+	// that live are added beyond it.
 	MaxLSPs int
 }
 
@@ -88,7 +89,8 @@ func (d *DB) Put(now time.Time, p packet.LSP, raw []byte, own bool) (*Entry, err
 		return nil, ErrZeroSequence
 	}
 	old := d.entries[p.ID]
-	if old == nil && len(d.sorted) >= d.cfg.MaxLSPs {
+	// Own ones have room beyond the bound, for at most 256 fragments: a flood must not silence this system.
+	if alive := p.Lifetime != 0; old == nil && len(d.sorted) >= d.cfg.MaxLSPs && !(own && alive) {
 		return nil, ErrFull
 	}
 	e := &Entry{
