@@ -126,6 +126,9 @@ func (d *Daemon) isisCounts() (out []count) {
 	for reason, n := range st.GetDropped() {
 		out = append(out, count{"isis", "dropped", "PDUs that were not used, by reason.", n, [2]string{"reason", reason}})
 	}
+	for typ, n := range st.GetReceived() {
+		out = append(out, count{"isis", "received", "PDUs received, by type.", n, [2]string{"type", typ}})
+	}
 	refused := map[string]uint64{}
 	for _, c := range st.GetCircuits() {
 		for reason, n := range c.GetRefused() {
@@ -145,6 +148,7 @@ func (d *Daemon) isisCounts() (out []count) {
 		out = append(out, count{"isis", "lsps", "LSPs by what became of them, over all levels.", n, [2]string{"event", name}})
 	}
 	return append(out,
+		count{part: "isis", name: "used", value: st.GetUsed(), help: "PDUs that were used: those received, less those dropped."},
 		count{part: "isis", name: "queue-overflow", value: st.GetQueueOverflow(), help: "Frames lost because too many waited; they are sent again."},
 		count{part: "isis", name: "send-errors", value: st.GetSendErrors(), help: "Frames that could not be sent."})
 }

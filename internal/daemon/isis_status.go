@@ -24,7 +24,14 @@ func (p *isisPart) Isis(ctx context.Context) (*pncv1.GetIsisResponse, error) {
 	}
 	out := &pncv1.GetIsisResponse{
 		SystemId: st.System.String(), Hostname: st.Hostname, Dropped: map[string]uint64{},
-		QueueOverflow: st.QueueOverflow, SendErrors: st.SendErrors,
+		QueueOverflow: st.QueueOverflow, SendErrors: st.SendErrors, Received: map[string]uint64{}, Used: st.Used,
+	}
+	for typ, n := range st.Received {
+		name := typ.String()
+		if typ == 0 {
+			name = "unreadable"
+		}
+		out.Received[name] = n
 	}
 	for _, a := range st.Areas {
 		out.Areas = append(out.Areas, a.String())
@@ -64,7 +71,7 @@ func isisCounters(c *flooding.Counters) map[string]uint64 {
 	return map[string]uint64{
 		"stored": c.Stored, "duplicate": c.Duplicate, "outdated": c.Outdated, "bad-checksum": c.BadChecksum, "zero-sequence": c.ZeroSequence,
 		"unknown-purge": c.UnknownPurges, "database-full": c.Full, "too-long": c.TooLong, "confused": c.Confused,
-		"own-newer": c.OwnNewer, "own-purged": c.OwnPurged, "not-made": c.NotMade, "sign-failed": c.SignFailed,
+		"own-newer": c.OwnNewer, "own-purged": c.OwnPurged, "not-made": c.NotMade, "sign-failed": c.SignFailed, "unnamed": c.Unnamed,
 	}
 }
 

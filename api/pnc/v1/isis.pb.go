@@ -74,12 +74,16 @@ type GetIsisResponse struct {
 	Levels []*IsisLevel `protobuf:"bytes,4,rep,name=levels,proto3" json:"levels,omitempty"`
 	// The circuits, by interface.
 	Circuits []*IsisCircuit `protobuf:"bytes,5,rep,name=circuits,proto3" json:"circuits,omitempty"`
-	// PDUs that were not used, by reason; hellos that an adjacency refused are with the circuits.
+	// PDUs that were not used, by reason; why an adjacency refused hellos is with the circuits.
 	Dropped map[string]uint64 `protobuf:"bytes,6,rep,name=dropped,proto3" json:"dropped,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	// Frames lost because too many waited.
+	// Frames lost because too many waited, in this process or in the kernel; they are in no other counter.
 	QueueOverflow uint64 `protobuf:"varint,7,opt,name=queue_overflow,json=queueOverflow,proto3" json:"queue_overflow,omitempty"`
 	// Frames that could not be sent.
-	SendErrors    uint64 `protobuf:"varint,8,opt,name=send_errors,json=sendErrors,proto3" json:"send_errors,omitempty"`
+	SendErrors uint64 `protobuf:"varint,8,opt,name=send_errors,json=sendErrors,proto3" json:"send_errors,omitempty"`
+	// PDUs received by type, as in "L2 LSP", or "unreadable". Their sum is used and all dropped.
+	Received map[string]uint64 `protobuf:"bytes,9,rep,name=received,proto3" json:"received,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// PDUs that were used.
+	Used          uint64 `protobuf:"varint,10,opt,name=used,proto3" json:"used,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -166,6 +170,20 @@ func (x *GetIsisResponse) GetQueueOverflow() uint64 {
 func (x *GetIsisResponse) GetSendErrors() uint64 {
 	if x != nil {
 		return x.SendErrors
+	}
+	return 0
+}
+
+func (x *GetIsisResponse) GetReceived() map[string]uint64 {
+	if x != nil {
+		return x.Received
+	}
+	return nil
+}
+
+func (x *GetIsisResponse) GetUsed() uint64 {
+	if x != nil {
+		return x.Used
 	}
 	return 0
 }
@@ -938,7 +956,7 @@ var File_pnc_v1_isis_proto protoreflect.FileDescriptor
 const file_pnc_v1_isis_proto_rawDesc = "" +
 	"\n" +
 	"\x11pnc/v1/isis.proto\x12\x06pnc.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x10\n" +
-	"\x0eGetIsisRequest\"\x80\x03\n" +
+	"\x0eGetIsisRequest\"\x94\x04\n" +
 	"\x0fGetIsisResponse\x12\x1b\n" +
 	"\tsystem_id\x18\x01 \x01(\tR\bsystemId\x12\x14\n" +
 	"\x05areas\x18\x02 \x03(\tR\x05areas\x12\x1a\n" +
@@ -948,8 +966,14 @@ const file_pnc_v1_isis_proto_rawDesc = "" +
 	"\adropped\x18\x06 \x03(\v2$.pnc.v1.GetIsisResponse.DroppedEntryR\adropped\x12%\n" +
 	"\x0equeue_overflow\x18\a \x01(\x04R\rqueueOverflow\x12\x1f\n" +
 	"\vsend_errors\x18\b \x01(\x04R\n" +
-	"sendErrors\x1a:\n" +
+	"sendErrors\x12A\n" +
+	"\breceived\x18\t \x03(\v2%.pnc.v1.GetIsisResponse.ReceivedEntryR\breceived\x12\x12\n" +
+	"\x04used\x18\n" +
+	" \x01(\x04R\x04used\x1a:\n" +
 	"\fDroppedEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\x1a;\n" +
+	"\rReceivedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"\xa2\x03\n" +
 	"\tIsisLevel\x12\x14\n" +
@@ -1048,7 +1072,7 @@ func file_pnc_v1_isis_proto_rawDescGZIP() []byte {
 	return file_pnc_v1_isis_proto_rawDescData
 }
 
-var file_pnc_v1_isis_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_pnc_v1_isis_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_pnc_v1_isis_proto_goTypes = []any{
 	(*GetIsisRequest)(nil),        // 0: pnc.v1.GetIsisRequest
 	(*GetIsisResponse)(nil),       // 1: pnc.v1.GetIsisResponse
@@ -1060,33 +1084,35 @@ var file_pnc_v1_isis_proto_goTypes = []any{
 	(*IsisLsp)(nil),               // 7: pnc.v1.IsisLsp
 	(*IsisPrefix)(nil),            // 8: pnc.v1.IsisPrefix
 	nil,                           // 9: pnc.v1.GetIsisResponse.DroppedEntry
-	nil,                           // 10: pnc.v1.IsisLevel.CountersEntry
-	nil,                           // 11: pnc.v1.IsisCircuit.DesignatedEntry
-	nil,                           // 12: pnc.v1.IsisCircuit.RefusedEntry
-	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
+	nil,                           // 10: pnc.v1.GetIsisResponse.ReceivedEntry
+	nil,                           // 11: pnc.v1.IsisLevel.CountersEntry
+	nil,                           // 12: pnc.v1.IsisCircuit.DesignatedEntry
+	nil,                           // 13: pnc.v1.IsisCircuit.RefusedEntry
+	(*timestamppb.Timestamp)(nil), // 14: google.protobuf.Timestamp
 }
 var file_pnc_v1_isis_proto_depIdxs = []int32{
 	2,  // 0: pnc.v1.GetIsisResponse.levels:type_name -> pnc.v1.IsisLevel
 	3,  // 1: pnc.v1.GetIsisResponse.circuits:type_name -> pnc.v1.IsisCircuit
 	9,  // 2: pnc.v1.GetIsisResponse.dropped:type_name -> pnc.v1.GetIsisResponse.DroppedEntry
-	13, // 3: pnc.v1.IsisLevel.spf_ran:type_name -> google.protobuf.Timestamp
-	10, // 4: pnc.v1.IsisLevel.counters:type_name -> pnc.v1.IsisLevel.CountersEntry
-	4,  // 5: pnc.v1.IsisCircuit.neighbors:type_name -> pnc.v1.IsisNeighbor
-	11, // 6: pnc.v1.IsisCircuit.designated:type_name -> pnc.v1.IsisCircuit.DesignatedEntry
-	12, // 7: pnc.v1.IsisCircuit.refused:type_name -> pnc.v1.IsisCircuit.RefusedEntry
-	13, // 8: pnc.v1.IsisNeighbor.since:type_name -> google.protobuf.Timestamp
-	13, // 9: pnc.v1.IsisNeighbor.expires:type_name -> google.protobuf.Timestamp
-	7,  // 10: pnc.v1.ListLspsResponse.lsps:type_name -> pnc.v1.IsisLsp
-	8,  // 11: pnc.v1.IsisLsp.prefixes:type_name -> pnc.v1.IsisPrefix
-	0,  // 12: pnc.v1.IsisService.GetIsis:input_type -> pnc.v1.GetIsisRequest
-	5,  // 13: pnc.v1.IsisService.ListLsps:input_type -> pnc.v1.ListLspsRequest
-	1,  // 14: pnc.v1.IsisService.GetIsis:output_type -> pnc.v1.GetIsisResponse
-	6,  // 15: pnc.v1.IsisService.ListLsps:output_type -> pnc.v1.ListLspsResponse
-	14, // [14:16] is the sub-list for method output_type
-	12, // [12:14] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	10, // 3: pnc.v1.GetIsisResponse.received:type_name -> pnc.v1.GetIsisResponse.ReceivedEntry
+	14, // 4: pnc.v1.IsisLevel.spf_ran:type_name -> google.protobuf.Timestamp
+	11, // 5: pnc.v1.IsisLevel.counters:type_name -> pnc.v1.IsisLevel.CountersEntry
+	4,  // 6: pnc.v1.IsisCircuit.neighbors:type_name -> pnc.v1.IsisNeighbor
+	12, // 7: pnc.v1.IsisCircuit.designated:type_name -> pnc.v1.IsisCircuit.DesignatedEntry
+	13, // 8: pnc.v1.IsisCircuit.refused:type_name -> pnc.v1.IsisCircuit.RefusedEntry
+	14, // 9: pnc.v1.IsisNeighbor.since:type_name -> google.protobuf.Timestamp
+	14, // 10: pnc.v1.IsisNeighbor.expires:type_name -> google.protobuf.Timestamp
+	7,  // 11: pnc.v1.ListLspsResponse.lsps:type_name -> pnc.v1.IsisLsp
+	8,  // 12: pnc.v1.IsisLsp.prefixes:type_name -> pnc.v1.IsisPrefix
+	0,  // 13: pnc.v1.IsisService.GetIsis:input_type -> pnc.v1.GetIsisRequest
+	5,  // 14: pnc.v1.IsisService.ListLsps:input_type -> pnc.v1.ListLspsRequest
+	1,  // 15: pnc.v1.IsisService.GetIsis:output_type -> pnc.v1.GetIsisResponse
+	6,  // 16: pnc.v1.IsisService.ListLsps:output_type -> pnc.v1.ListLspsResponse
+	15, // [15:17] is the sub-list for method output_type
+	13, // [13:15] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_pnc_v1_isis_proto_init() }
@@ -1100,7 +1126,7 @@ func file_pnc_v1_isis_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_pnc_v1_isis_proto_rawDesc), len(file_pnc_v1_isis_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   13,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

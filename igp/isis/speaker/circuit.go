@@ -97,8 +97,9 @@ func (m *Machine) receiveHello(now time.Time, c *circuit, f Frame) Drop {
 	if err != nil {
 		return DropMalformed
 	}
+	why := adjacency.ReasonNone
 	if c.p2p != nil {
-		c.p2p.Receive(now, h, f.MAC)
+		why = c.p2p.Receive(now, h, f.MAC)
 	} else {
 		l := c.lans[packet.Level1]
 		if h.Type == packet.L2LANHello {
@@ -107,9 +108,12 @@ func (m *Machine) receiveHello(now time.Time, c *circuit, f Frame) Drop {
 		if l == nil {
 			return DropLevel
 		}
-		l.Receive(now, h, f.MAC)
+		why = l.Receive(now, h, f.MAC)
 	}
 	m.take(now, c)
+	if why != adjacency.ReasonNone {
+		return DropHello
+	}
 	return 0
 }
 

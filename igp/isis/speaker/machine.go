@@ -17,11 +17,13 @@ type Machine struct {
 	order    []string // names of the circuits, sorted
 	ads      []igp.Advertisement
 	stopped  bool
+	received map[packet.PDUType]uint64 // 0: unreadable
+	used     uint64
 	drops    map[Drop]uint64
 	learned  []igp.Learned
 }
 
-// Drop says why a PDU was not used. Hellos that an adjacency refused are counted there.
+// Drop says why a PDU was not used.
 type Drop uint8
 
 // The reasons.
@@ -32,10 +34,11 @@ const (
 	DropNoAdjacency                    // LSP or SNP from a system without an adjacency that is up
 	DropRefused                        // the update process refused it: checksum, sequence number, database full
 	DropCircuit                        // the circuit is not configured or down
+	DropHello                          // an adjacency refused the hello; why is counted there
 	dropCount
 )
 
-var dropNames = [dropCount]string{"", "malformed", "authentication", "level", "no-adjacency", "refused", "circuit"}
+var dropNames = [dropCount]string{"", "malformed", "authentication", "level", "no-adjacency", "refused", "circuit", "hello"}
 
 // String gives the name that counters use.
 func (d Drop) String() string { return dropNames[d] }
@@ -46,7 +49,7 @@ func New(c Config, now time.Time) (*Machine, error) {
 		return nil, err
 	}
 	c = c.withDefaults()
-	m := &Machine{cfg: c, circuits: map[string]*circuit{}, drops: map[Drop]uint64{}}
+	m := &Machine{cfg: c, circuits: map[string]*circuit{}, received: map[packet.PDUType]uint64{}, drops: map[Drop]uint64{}}
 	for _, n := range []uint8{packet.Level1, packet.Level2} {
 		if c.Levels&n != 0 {
 			m.levels = append(m.levels, newLevel(c, n))
@@ -87,23 +90,29 @@ func (m *Machine) LinkChanged(now time.Time, name string, l Link) {
 	m.refresh(now)
 }
 
-// Receive takes a PDU that arrived. It keeps no part of it.
+// Receive takes a PDU that arrived. It keeps no part of it. Each is counted by its type, and once more as used
+// or dropped.
 func (m *Machine) Receive(now time.Time, f Frame) {
-	if d := m.receive(now, f); d != 0 {
+	typ, err := packet.Type(f.PDU)
+	if err != nil {
+		typ = 0
+	}
+	m.received[typ]++
+	if d := m.receive(now, typ, f); d != 0 {
 		m.drops[d]++
+	} else {
+		m.used++
 	}
 }
 
-func (m *Machine) receive(now time.Time, f Frame) Drop {
+func (m *Machine) receive(now time.Time, typ packet.PDUType, f Frame) Drop {
 	c := m.circuits[f.Circuit]
 	if c == nil || !c.running() {
 		return DropCircuit
 	}
-	typ, err := packet.Type(f.PDU)
-	if err != nil {
-		return DropMalformed
-	}
 	switch typ {
+	case 0:
+		return DropMalformed
 	case packet.P2PHello, packet.L1LANHello, packet.L2LANHello:
 		return m.receiveHello(now, c, f)
 	}
@@ -122,6 +131,7 @@ func (m *Machine) receive(now time.Time, f Frame) Drop {
 	if err := m.cfg.Authentication[n].Verify(f.PDU); err != nil {
 		return authDrop(err)
 	}
+	var err error
 	switch typ {
 	case packet.L1LSP, packet.L2LSP:
 		err = l.flood.ReceiveLSP(now, c.id(), f.PDU)

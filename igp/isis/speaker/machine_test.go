@@ -452,6 +452,17 @@ func TestLSPsOfAStrangerAreDropped(t *testing.T) {
 			t.Errorf("%s: %d, want %d", d, m.drops[d], want)
 		}
 	}
+	st := m.Status(n.now)
+	received, outcomes := uint64(0), st.Used
+	for _, c := range st.Received {
+		received += c
+	}
+	for _, c := range st.Drops {
+		outcomes += c
+	}
+	if received == 0 || st.Used == 0 || received != outcomes {
+		t.Errorf("%d PDUs received, %d are accounted for: %v", received, outcomes, st)
+	}
 	if m.levels[0].flood.DB().Get(packet.SystemID{5: 66}.Node(0).Fragment(0)) != nil {
 		t.Error("stored")
 	}

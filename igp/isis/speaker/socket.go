@@ -17,6 +17,7 @@ import (
 type socket struct {
 	file *os.File // in the poller, so that a read ends when it is closed
 	raw  interface {
+		Control(func(fd uintptr)) error
 		Read(func(fd uintptr) bool) error
 		Write(func(fd uintptr) bool) error
 	}
@@ -114,6 +115,17 @@ func (s *socket) receive(b []byte) (pdu []byte, mac [6]byte, err error) {
 		}
 		return b[llcLen:n], mac, nil
 	}
+}
+
+// lost is how many frames the kernel has dropped since the last call because the socket's queue was full
+// (packet(7), PACKET_STATISTICS).
+func (s *socket) lost() (n uint64) {
+	_ = s.raw.Control(func(fd uintptr) {
+		if st, err := unix.GetsockoptTpacketStats(int(fd), unix.SOL_PACKET, unix.PACKET_STATISTICS); err == nil {
+			n = uint64(st.Drops)
+		}
+	})
+	return n
 }
 
 // send sends a PDU; what doesn't fit the queue is lost, as on any wire.

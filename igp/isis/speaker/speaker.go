@@ -188,7 +188,12 @@ func (s *Speaker) Replay(ctx context.Context) error {
 
 // Status reads the machine.
 func (s *Speaker) Status(ctx context.Context) (st Status, err error) {
-	err = s.ask(ctx, func(now time.Time) { st = s.machine.Status(now) })
+	err = s.ask(ctx, func(now time.Time) {
+		for _, r := range s.sockets {
+			s.overflow.Add(r.lost())
+		}
+		st = s.machine.Status(now)
+	})
 	st.QueueOverflow, st.SendErrors = s.overflow.Load(), s.sendErrors.Load()
 	return st, err
 }
@@ -261,6 +266,7 @@ func (s *Speaker) read(r *running, name string) {
 
 func (s *Speaker) close(name string) {
 	if r := s.sockets[name]; r != nil {
+		s.overflow.Add(r.lost())
 		r.close()
 		r.readers.Wait()
 		delete(s.sockets, name)

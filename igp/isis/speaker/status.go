@@ -1,6 +1,7 @@
 package speaker
 
 import (
+	"maps"
 	"time"
 
 	"pncd/igp/isis/adjacency"
@@ -15,9 +16,14 @@ type Status struct {
 	Hostname string
 	Levels   []LevelStatus
 	Circuits []CircuitStatus
-	Drops    map[Drop]uint64 // PDUs that were not used
+	// Received counts PDUs by type, 0 for those that can't be read. Their sum is Used and all Drops.
+	Received map[packet.PDUType]uint64
+	Used     uint64
+	Drops    map[Drop]uint64
 
-	QueueOverflow, SendErrors uint64 // of the shell: frames lost before the machine, frames not sent
+	// Of the shell: frames lost before the machine because too many waited, here or in the kernel; frames not
+	// sent.
+	QueueOverflow, SendErrors uint64
 }
 
 // LevelStatus is one level.
@@ -60,7 +66,7 @@ type NeighborStatus struct {
 
 // Status reads the system's state.
 func (m *Machine) Status(now time.Time) Status {
-	st := Status{System: m.cfg.System, Areas: m.cfg.Areas, Hostname: m.cfg.Hostname, Drops: map[Drop]uint64{}}
+	st := Status{System: m.cfg.System, Areas: m.cfg.Areas, Hostname: m.cfg.Hostname, Received: maps.Clone(m.received), Used: m.used, Drops: map[Drop]uint64{}}
 	for d := Drop(1); d < dropCount; d++ {
 		st.Drops[d] = m.drops[d]
 	}
