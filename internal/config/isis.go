@@ -31,11 +31,15 @@ type ISIS struct {
 type ISISTimers struct {
 	LSPLifetime Duration `yaml:"lsp_lifetime"`
 	Refresh     Duration `yaml:"refresh"`
-	Generation  Duration `yaml:"generation"`
+	Generation  Duration `yaml:"generation"` // the longest wait of the back-off
+	GenInitial  Duration `yaml:"generation_initial"`
+	GenSecond   Duration `yaml:"generation_second"`
 	Retransmit  Duration `yaml:"retransmit"`
 	PSNP        Duration `yaml:"psnp"`
 	CSNP        Duration `yaml:"csnp"`
-	SPF         Duration `yaml:"spf"`
+	SPF         Duration `yaml:"spf"` // the longest wait of the back-off
+	SPFInitial  Duration `yaml:"spf_initial"`
+	SPFSecond   Duration `yaml:"spf_second"`
 }
 
 // ISISCircuit is an interface towards routers.
@@ -87,10 +91,19 @@ func (s *ISIS) fillDefaults(given func(string) bool, node string) {
 	}{
 		"lsp_lifetime": {&s.Timers.LSPLifetime, 1200 * time.Second}, "refresh": {&s.Timers.Refresh, 900 * time.Second},
 		"generation": {&s.Timers.Generation, 5 * time.Second}, "retransmit": {&s.Timers.Retransmit, 5 * time.Second},
-		"psnp": {&s.Timers.PSNP, 2 * time.Second}, "csnp": {&s.Timers.CSNP, 10 * time.Second}, "spf": {&s.Timers.SPF, time.Second},
+		"psnp": {&s.Timers.PSNP, 2 * time.Second}, "csnp": {&s.Timers.CSNP, 10 * time.Second}, "spf": {&s.Timers.SPF, 5 * time.Second},
 	} {
 		setDefault(given, "isis.timers."+key, t.d, Duration{t.v})
 	}
+	// Whoever lowers the longest wait alone means the shorter ones, too.
+	wait := func(key string, d *Duration, v, longest time.Duration) {
+		setDefault(given, "isis.timers."+key, d, Duration{min(v, longest)})
+	}
+	t := &s.Timers
+	wait("generation_initial", &t.GenInitial, 50*time.Millisecond, t.Generation.Duration)
+	wait("generation_second", &t.GenSecond, 200*time.Millisecond, t.Generation.Duration)
+	wait("spf_initial", &t.SPFInitial, 50*time.Millisecond, t.SPF.Duration)
+	wait("spf_second", &t.SPFSecond, 200*time.Millisecond, t.SPF.Duration)
 	for i := range s.Circuits {
 		c, at := &s.Circuits[i], index("isis.circuits", i)
 		setDefault(given, at+".type", &c.Type, "point-to-point")
@@ -124,6 +137,10 @@ func (c *checker) isis(s *ISIS) {
 	c.span("isis.timers.psnp", t.PSNP, 10*time.Millisecond, 120*time.Second)
 	c.span("isis.timers.csnp", t.CSNP, time.Second, 600*time.Second)
 	c.span("isis.timers.spf", t.SPF, 10*time.Millisecond, 120*time.Second)
+	c.span("isis.timers.generation_initial", t.GenInitial, 0, t.Generation.Duration)
+	c.span("isis.timers.generation_second", t.GenSecond, 0, t.Generation.Duration)
+	c.span("isis.timers.spf_initial", t.SPFInitial, 0, t.SPF.Duration)
+	c.span("isis.timers.spf_second", t.SPFSecond, 0, t.SPF.Duration)
 	c.isisKeys("isis.level_1_keys", s.Level1Keys)
 	c.isisKeys("isis.level_2_keys", s.Level2Keys)
 	seen := map[string]int{}

@@ -35,6 +35,8 @@ func TestISISProblems(t *testing.T) {
 		{"prefix metric", isisBase + "  prefix_metric: 10\n", "isis.prefix_metric: 10 is not above 4261412864"},
 		{"link metric", isisBase + "  link_metric: 16777215\n", "isis.link_metric: 16777215 is not between"},
 		{"refresh", isisBase + "  timers: {refresh: 30m}\n", "isis.timers.refresh: must be less than lsp_lifetime"},
+		{"generation_initial", isisBase + "  timers: {generation: 1s, generation_initial: 2s}\n", "isis.timers.generation_initial:"},
+		{"spf_second", isisBase + "  timers: {spf: 100ms, spf_second: 200ms}\n", "isis.timers.spf_second:"},
 		{"circuit twice", circuit + "    - interface: isis0\n", "isis.circuits[1].interface: isis0 is circuits[0] already"},
 		{"circuit level", circuit + "      level: level-1\n", "isis.circuits[0].level: level-1 is not one of the system's, level-2"},
 		{"circuit type", circuit + "      type: lan\n", "isis.circuits[0].type:"},

@@ -17,6 +17,7 @@ import (
 	"pncd/igp"
 	"pncd/igp/isis/adjacency"
 	"pncd/igp/isis/auth"
+	"pncd/igp/isis/backoff"
 	"pncd/igp/isis/packet"
 	"pncd/igp/isis/speaker"
 	"pncd/internal/config"
@@ -136,8 +137,10 @@ func isisSettings(c *config.Config, node string) (speaker.Config, error) {
 	out := speaker.Config{
 		Levels: isisLevels[s.Level], Hostname: s.Hostname, Flag: s.Flag, LinkMetric: s.LinkMetric, PrefixMetric: s.PrefixMetric,
 		LSPSize: s.LSPSize, MultiTopology: s.MultiTopology, MaxLSPs: s.MaxLSPs,
-		LSPLifetime: s.Timers.LSPLifetime.Duration, Refresh: s.Timers.Refresh.Duration, Generation: s.Timers.Generation.Duration,
-		SPFInterval: s.Timers.SPF.Duration, Retransmit: s.Timers.Retransmit.Duration, PSNP: s.Timers.PSNP.Duration, CSNP: s.Timers.CSNP.Duration,
+		LSPLifetime: s.Timers.LSPLifetime.Duration, Refresh: s.Timers.Refresh.Duration,
+		Generation: backoff.Config{Initial: s.Timers.GenInitial.Duration, Second: s.Timers.GenSecond.Duration, Max: s.Timers.Generation.Duration},
+		SPF:        backoff.Config{Initial: s.Timers.SPFInitial.Duration, Second: s.Timers.SPFSecond.Duration, Max: s.Timers.SPF.Duration},
+		Retransmit: s.Timers.Retransmit.Duration, PSNP: s.Timers.PSNP.Duration, CSNP: s.Timers.CSNP.Duration,
 	}
 	if out.Hostname == "" {
 		out.Hostname = node

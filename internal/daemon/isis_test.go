@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -11,8 +12,10 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"pncd/igp"
+	"pncd/igp/isis/adjacency"
 	"pncd/igp/isis/auth"
 	"pncd/igp/isis/packet"
+	"pncd/igp/isis/speaker"
 	"pncd/internal/config"
 	"pncd/pnc"
 )
@@ -64,6 +67,24 @@ func TestISISSettings(t *testing.T) {
 	}
 	if _, err := isisSettings(isisConfig(t, func(s *config.ISIS) { s.Level2Keys[1].PasswordFile += ".none" }), "leaf1"); err == nil || !strings.Contains(err.Error(), "level_2_keys: password_file of key 1") {
 		t.Errorf("a missing file: %v", err)
+	}
+}
+
+func TestTheConfigurationsDefaultsAreTheSpeakers(t *testing.T) {
+	cfg, err := config.Parse([]byte("node: leaf1\nisis:\n  net: 49.0001.1921.6800.1001.00\n  circuits: [{interface: isis0}]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := isisSettings(cfg, "leaf1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := speaker.Config{System: got.System, Areas: got.Areas, Levels: got.Levels, Hostname: got.Hostname, Flag: packet.FlagProxy,
+		Authentication: got.Authentication, Circuits: []speaker.CircuitConfig{{
+			Name: "isis0", Levels: got.Levels, Padding: adjacency.PadUntilUp, Hello: adjacency.DefaultHello, Multiple: adjacency.DefaultMultiple,
+		}}}.WithDefaults()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v\nwant %+v", got, want)
 	}
 }
 

@@ -19,6 +19,12 @@ const (
 	PadAlways
 )
 
+// Defaults of ISO 10589.
+const (
+	DefaultHello    = 10 * time.Second
+	DefaultMultiple = 3
+)
+
 // Config is one circuit. Zero durations and counts are the defaults of ISO 10589.
 type Config struct {
 	System  packet.SystemID
@@ -28,8 +34,8 @@ type Config struct {
 	// MTU is the longest PDU that the circuit takes, octets.
 	MTU      int
 	Padding  Padding
-	Hello    time.Duration // 10 s
-	Multiple int           // holding time as a multiple of Hello: 3
+	Hello    time.Duration
+	Multiple int // holding time as a multiple of Hello
 	// IPv4 and IPv6 are the addresses of the circuit; a protocol without one is not spoken. IPv6 ones are
 	// link-local (RFC 5308 section 3).
 	IPv4, IPv6 []netip.Addr
@@ -47,10 +53,10 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	if c.Hello == 0 {
-		c.Hello = 10 * time.Second
+		c.Hello = DefaultHello
 	}
 	if c.Multiple == 0 {
-		c.Multiple = 3
+		c.Multiple = DefaultMultiple
 	}
 	if c.Jitter == nil {
 		c.Jitter = rand.Float64

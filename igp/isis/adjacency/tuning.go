@@ -6,8 +6,8 @@ import "time"
 // anew from each hello.
 type Tuning struct {
 	Padding  Padding
-	Hello    time.Duration // 0: 10 s
-	Multiple int           // 0: 3
+	Hello    time.Duration // 0: DefaultHello
+	Multiple int           // 0: DefaultMultiple
 	Priority uint8         // LAN
 	Overhead int           // how many octets authentication adds to a hello
 }

@@ -23,7 +23,7 @@ type CircuitConfig struct {
 type circuit struct {
 	CircuitConfig
 	id   CircuitID
-	srm  map[packet.LSPID]time.Time    // when it is to be sent (again)
+	srm  *queue                        // when it is to be sent (again)
 	ssn  map[packet.LSPID]packet.Entry // what the PSNP says; sequence 0 asks
 	psnp time.Time                     // when the PSNP is due; zero: nothing to say
 	csnp time.Time                     // when the next CSNP is due; zero: none is sent
@@ -41,7 +41,7 @@ func (m *Machine) CircuitUp(now time.Time, id CircuitID, c CircuitConfig) {
 		old.CircuitConfig = c
 		return
 	}
-	n := &circuit{CircuitConfig: c, id: id, srm: map[packet.LSPID]time.Time{}, ssn: map[packet.LSPID]packet.Entry{}, unnamed: &m.counters.Unnamed}
+	n := &circuit{CircuitConfig: c, id: id, srm: newQueue(), ssn: map[packet.LSPID]packet.Entry{}, unnamed: &m.counters.Unnamed}
 	m.circuits[id] = n
 	if !c.LAN {
 		// Everything is sent, and the CSNP spares the neighbour what it has (clause 7.3.17).
@@ -61,21 +61,21 @@ func (m *Machine) sortedCircuits() []CircuitID { return slices.Sorted(maps.Keys(
 
 // flood sets SRM, and clears SSN.
 func (c *circuit) flood(now time.Time, id packet.LSPID) {
-	c.srm[id] = now
+	c.srm.set(id, now)
 	delete(c.ssn, id)
 }
 
 // acknowledged clears SRM: the neighbour has it. On a LAN one system says nothing of the others.
 func (c *circuit) acknowledged(id packet.LSPID) {
 	if !c.LAN {
-		delete(c.srm, id)
+		c.srm.drop(id)
 	}
 }
 
 // received is for an LSP that came on the circuit and is in the database: all there have it now, and on a
 // point-to-point circuit it is acknowledged.
 func (c *circuit) received(now time.Time, cfg Config, e packet.Entry) {
-	delete(c.srm, e.ID)
+	c.srm.drop(e.ID)
 	delete(c.ssn, e.ID)
 	if !c.LAN {
 		c.acknowledge(now, cfg, e)
@@ -112,17 +112,12 @@ func (c *circuit) setSSN(now time.Time, cfg Config, e packet.Entry) {
 }
 
 func (c *circuit) forget(id packet.LSPID) {
-	delete(c.srm, id)
+	c.srm.drop(id)
 	delete(c.ssn, id)
 }
 
 func (c *circuit) wake() time.Time {
-	var at time.Time
-	for _, t := range c.srm {
-		if at.IsZero() || t.Before(at) {
-			at = t
-		}
-	}
+	at := c.srm.next()
 	if at.Before(c.next) && !at.IsZero() {
 		at = c.next
 	}
@@ -155,31 +150,20 @@ func (c *circuit) sendLSPs(m *Machine, now time.Time, out []Send) []Send {
 	if now.Before(c.next) {
 		return out
 	}
-	var due []packet.LSPID
-	for lsp, at := range c.srm {
-		if !at.After(now) {
-			due = append(due, lsp)
-		}
-	}
-	slices.SortFunc(due, packet.LSPID.Compare)
-	if len(due) > m.cfg.Burst {
-		due = due[:m.cfg.Burst]
+	due := c.srm.take(now, m.cfg.Burst)
+	if next := c.srm.next(); !next.IsZero() && !next.After(now) {
 		c.next = now.Add(m.cfg.BurstInterval)
 	}
 	for _, lsp := range due {
 		e := m.db.Get(lsp)
 		switch {
 		case e == nil:
-			delete(c.srm, lsp)
 			continue
 		case e.Size() > c.MTU:
 			m.counters.TooLong++
-			delete(c.srm, lsp)
 			continue
-		case c.LAN:
-			delete(c.srm, lsp)
-		default:
-			c.srm[lsp] = now.Add(m.cfg.Retransmit)
+		case !c.LAN: // until it is acknowledged; on a LAN nobody does
+			c.srm.set(lsp, now.Add(m.cfg.Retransmit))
 		}
 		out = append(out, Send{c.id, e.AppendTo(nil, now)})
 	}
@@ -278,7 +262,7 @@ func (m *Machine) appendSNP(id CircuitID, p packet.SNP, out []Send) []Send {
 // Pending reports whether an LSP waits to be sent, or to be acknowledged.
 func (m *Machine) Pending() bool {
 	for _, c := range m.circuits {
-		if len(c.srm) > 0 {
+		if c.srm.Len() > 0 {
 			return true
 		}
 	}

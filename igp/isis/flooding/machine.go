@@ -6,26 +6,36 @@ import (
 	"slices"
 	"time"
 
+	"pncd/igp/isis/backoff"
 	"pncd/igp/isis/lsdb"
 	"pncd/igp/isis/packet"
 )
 
-// Config says how the machine behaves. Zero durations are the defaults of ISO 10589.
+// Defaults of ISO 10589 (clause 7.3.21 and table 2).
+const (
+	DefaultLSPLifetime = lsdb.DefaultMaxAge
+	DefaultRefresh     = 900 * time.Second
+	DefaultRetransmit  = 5 * time.Second
+	DefaultPSNP        = 2 * time.Second
+	DefaultCSNP        = 10 * time.Second
+)
+
+// Config says how the machine behaves. Zero durations are the defaults.
 type Config struct {
 	System packet.SystemID
 	Level  int // packet.Level1 or packet.Level2
 
-	LSPLifetime        time.Duration // of own LSPs: 1200 s
-	Refresh            time.Duration // own LSPs are made again within this, less up to a quarter: 900 s
-	ZeroAge            time.Duration // 60 s
-	GenerationInterval time.Duration // at least so long between two versions of an own LSP: 5 s
-	Retransmit         time.Duration // point-to-point: 5 s
-	PSNPInterval       time.Duration // 2 s
-	CSNPInterval       time.Duration // 10 s
-	Burst              int           // LSPs sent on a circuit at once, and then none for BurstInterval: 100
-	BurstInterval      time.Duration // 100 ms
-	MaxLSPs            int           // of the database: 65,536
-	MaxSSN             int           // LSPs that a circuit's next PSNPs name: 4,096
+	LSPLifetime   time.Duration  // of own LSPs
+	Refresh       time.Duration  // own LSPs are made again within this, less up to a quarter
+	ZeroAge       time.Duration  // how long a purge is remembered
+	Generation    backoff.Config // of the versions of each own LSP
+	Retransmit    time.Duration  // point-to-point
+	PSNPInterval  time.Duration
+	CSNPInterval  time.Duration
+	Burst         int           // LSPs sent on a circuit at once, and then none for BurstInterval: 100
+	BurstInterval time.Duration // 100 ms
+	MaxLSPs       int           // of the database
+	MaxSSN        int           // LSPs that a circuit's next PSNPs name: 4,096
 
 	// Sign adds authentication to a PDU without its checksum; nil: none.
 	Sign func(pdu []byte) ([]byte, error)
@@ -39,13 +49,13 @@ func (c Config) withDefaults() Config {
 			*d = v
 		}
 	}
-	def(&c.LSPLifetime, 1200*time.Second)
-	def(&c.Refresh, 900*time.Second)
-	def(&c.ZeroAge, 60*time.Second)
-	def(&c.GenerationInterval, 5*time.Second)
-	def(&c.Retransmit, 5*time.Second)
-	def(&c.PSNPInterval, 2*time.Second)
-	def(&c.CSNPInterval, 10*time.Second)
+	def(&c.LSPLifetime, DefaultLSPLifetime)
+	def(&c.Refresh, DefaultRefresh)
+	def(&c.ZeroAge, lsdb.DefaultZeroAge)
+	def(&c.Retransmit, DefaultRetransmit)
+	def(&c.PSNPInterval, DefaultPSNP)
+	def(&c.CSNPInterval, DefaultCSNP)
+	c.Generation = c.Generation.OrDefault()
 	def(&c.BurstInterval, 100*time.Millisecond)
 	if c.Burst == 0 {
 		c.Burst = 100

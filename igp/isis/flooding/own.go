@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"pncd/igp/isis/backoff"
 	"pncd/igp/isis/packet"
 )
 
@@ -15,12 +16,13 @@ type own struct {
 	wanted   bool // false: it is purged, and its sequence number remembered
 	sequence uint32
 	made     time.Time // when the last version was made
+	pace     backoff.State
 	due      time.Time // when the next one is made; zero: never
 	waiting  bool      // until due, for the end of the sequence space to be forgotten
 }
 
-// Originate says what one of this system's LSPs holds from now on. Its next version is made in a Tick, not
-// sooner than the generation interval after the last. The TLVs must not be changed afterwards.
+// Originate says what one of this system's LSPs holds from now on. Its next version is made in a Tick, as
+// soon as the generation's back-off lets it. The TLVs must not be changed afterwards.
 func (m *Machine) Originate(now time.Time, id packet.LSPID, flags uint8, tlvs packet.TLVs) {
 	o := m.own[id]
 	if o == nil {
@@ -31,8 +33,8 @@ func (m *Machine) Originate(now time.Time, id packet.LSPID, flags uint8, tlvs pa
 	m.schedule(now, o)
 }
 
-// SetSign changes how PDUs are authenticated; the own LSPs are made again, not sooner than the generation
-// interval after their last versions.
+// SetSign changes how PDUs are authenticated; the own LSPs are made again, as soon as the generation's back-off
+// lets them.
 func (m *Machine) SetSign(now time.Time, sign func([]byte) ([]byte, error)) {
 	m.cfg.Sign = sign
 	for _, o := range m.own {
@@ -90,15 +92,12 @@ func (m *Machine) WithdrawAll(now time.Time) (err error) {
 	return err
 }
 
-// schedule plans the next version: at once, or when the generation interval since the last one has passed.
+// schedule plans the next version, the later the more there were of late.
 func (m *Machine) schedule(now time.Time, o *own) {
 	if o.waiting {
 		return
 	}
-	at := now
-	if soonest := o.made.Add(m.cfg.GenerationInterval); !o.made.IsZero() && soonest.After(now) {
-		at = soonest
-	}
+	at := o.pace.Next(now, m.cfg.Generation)
 	if o.due.IsZero() || at.Before(o.due) {
 		o.due = at
 	}
@@ -125,6 +124,7 @@ func (m *Machine) makeVersion(now time.Time, o *own) {
 		o.sequence = max(o.sequence, have.Sequence) // of this system's life before
 	}
 	o.made = now
+	o.pace.Ran(now, m.cfg.Generation)
 	if o.sequence == math.MaxUint32 {
 		m.wrap(now, o)
 		return
@@ -144,7 +144,7 @@ func (m *Machine) makeVersion(now time.Time, o *own) {
 	}
 	if err != nil {
 		m.counters.NotMade++
-		o.due = now.Add(m.cfg.GenerationInterval)
+		o.due = now.Add(m.cfg.Generation.Max)
 		return
 	}
 	o.due = now.Add(m.refreshAfter())

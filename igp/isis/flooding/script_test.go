@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"pncd/igp/isis/backoff"
 	"pncd/igp/isis/packet"
 )
 
@@ -18,6 +19,7 @@ import (
 //	== name, or the trap that it holds
 //	up 1 | up 1 lan | up 1 lan dis       a circuit comes up, point-to-point unless said otherwise
 //	down 1
+//	generation 50ms 200ms 5s             the back-off of own LSPs; without it at most one version in 5 s
 //	own 1.00-00 [text] | unown 1.00-00 | stop
 //	> 1 lsp 2.00-00 5 [life=900] [text=x] [badsum]      a PDU arrives
 //	> 1 psnp|csnp 2.00-00/5 ...          entries: ID/sequence, then /0 for a lifetime of zero, /x for another checksum
@@ -66,7 +68,8 @@ type script struct {
 func newScript(t *testing.T) *script {
 	return &script{
 		t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
-		m: New(Config{System: packet.SystemID{5: 1}, Level: packet.Level2, Jitter: func() float64 { return 0 }, MaxLSPs: 20, MaxSSN: 8}),
+		m: New(Config{System: packet.SystemID{5: 1}, Level: packet.Level2, Jitter: func() float64 { return 0 }, MaxLSPs: 20, MaxSSN: 8,
+			Generation: backoff.Config{Second: 5 * time.Second, Max: 5 * time.Second}}),
 	}
 }
 
@@ -85,6 +88,15 @@ func (s *script) do(f []string) {
 		s.m.CircuitUp(s.now, s.circuit(f[1]), c)
 	case "down":
 		s.m.CircuitDown(s.circuit(f[1]))
+	case "generation":
+		c := s.m.cfg
+		for i, d := range []*time.Duration{&c.Generation.Initial, &c.Generation.Second, &c.Generation.Max} {
+			var err error
+			if *d, err = time.ParseDuration(f[1+i]); err != nil {
+				s.fatalf("%v", err)
+			}
+		}
+		s.m.Retime(s.now, c)
 	case "own":
 		s.m.Originate(s.now, s.id(f[1]), 3, text(strings.Join(f[2:], " ")))
 	case "unown":

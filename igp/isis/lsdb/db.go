@@ -12,26 +12,33 @@ import (
 
 const maxLifetime = 0xFFFF
 
-// Config is how long things live. Zero values are the defaults of ISO 10589.
+// Defaults; the times are those of ISO 10589.
+const (
+	DefaultMaxAge  = 1200 * time.Second
+	DefaultZeroAge = 60 * time.Second
+	DefaultMaxLSPs = 1 << 16
+)
+
+// Config is how long things live. Zero values are the defaults.
 type Config struct {
-	// MaxAge is the lifetime below which no received LSP begins (RFC 7987 section 2). 1200 s.
+	// MaxAge is the lifetime below which no received LSP begins (RFC 7987 section 2).
 	MaxAge time.Duration
-	// ZeroAge is how long a purge is remembered. 60 s.
+	// ZeroAge is how long a purge is remembered.
 	ZeroAge time.Duration
-	// MaxLSPs bounds the database, so that a flood of system IDs can't take all memory. 65,536. Own LSPs
+	// MaxLSPs bounds the database, so that a flood of system IDs can't take all memory. Own LSPs
 	// that live are added beyond it.
 	MaxLSPs int
 }
 
 func (c Config) withDefaults() Config {
 	if c.MaxAge == 0 {
-		c.MaxAge = 1200 * time.Second
+		c.MaxAge = DefaultMaxAge
 	}
 	if c.ZeroAge == 0 {
-		c.ZeroAge = 60 * time.Second
+		c.ZeroAge = DefaultZeroAge
 	}
 	if c.MaxLSPs == 0 {
-		c.MaxLSPs = 1 << 16
+		c.MaxLSPs = DefaultMaxLSPs
 	}
 	return c
 }

@@ -12,6 +12,9 @@ import (
 
 	"pncd/igp/isis/adjacency"
 	"pncd/igp/isis/auth"
+	"pncd/igp/isis/backoff"
+	"pncd/igp/isis/flooding"
+	"pncd/igp/isis/lsdb"
 	"pncd/igp/isis/packet"
 )
 
@@ -40,9 +43,8 @@ type Config struct {
 	MaxLSPs        int
 	LSPLifetime    time.Duration
 	Refresh        time.Duration
-	Generation     time.Duration // least time between two versions of an own LSP
-	SPFDelay       time.Duration // first run after quiet: 50 ms
-	SPFInterval    time.Duration // least time between runs otherwise: 1 s
+	Generation     backoff.Config // of the versions of each own LSP
+	SPF            backoff.Config // of the runs of SPF at a level
 	Retransmit     time.Duration
 	PSNP, CSNP     time.Duration
 	Authentication map[uint8]auth.Chain // LSPs and SNPs, by level
@@ -64,16 +66,22 @@ type CircuitConfig struct {
 	Authentication auth.Chain // hellos
 }
 
-func (c Config) withDefaults() Config {
+// WithDefaults gives the configuration with the defaults in place of what is zero.
+func (c Config) WithDefaults() Config {
 	def := func(d *time.Duration, v time.Duration) {
 		if *d == 0 {
 			*d = v
 		}
 	}
-	def(&c.LSPLifetime, 1200*time.Second)
-	def(&c.Refresh, 900*time.Second)
-	def(&c.SPFDelay, 50*time.Millisecond)
-	def(&c.SPFInterval, time.Second)
+	def(&c.LSPLifetime, flooding.DefaultLSPLifetime)
+	def(&c.Refresh, flooding.DefaultRefresh)
+	def(&c.Retransmit, flooding.DefaultRetransmit)
+	def(&c.PSNP, flooding.DefaultPSNP)
+	def(&c.CSNP, flooding.DefaultCSNP)
+	c.Generation, c.SPF = c.Generation.OrDefault(), c.SPF.OrDefault()
+	if c.MaxLSPs == 0 {
+		c.MaxLSPs = lsdb.DefaultMaxLSPs
+	}
 	if c.LinkMetric == 0 {
 		c.LinkMetric = DefaultLinkMetric
 	}
@@ -88,7 +96,7 @@ func (c Config) withDefaults() Config {
 
 // Check says what is wrong with a configuration, naming the field.
 func (c Config) Check() error {
-	c = c.withDefaults()
+	c = c.WithDefaults()
 	switch {
 	case c.System == packet.SystemID{}:
 		return fmt.Errorf("isis: net: the system ID must not be zero")
@@ -106,6 +114,12 @@ func (c Config) Check() error {
 		return fmt.Errorf("isis: refresh %s: must be less than the LSP lifetime of %s", c.Refresh, c.LSPLifetime)
 	case c.LSPLifetime > 65535*time.Second:
 		return fmt.Errorf("isis: LSP lifetime %s: at most 65535 s", c.LSPLifetime)
+	}
+	if err := c.Generation.Check(); err != nil {
+		return fmt.Errorf("isis: generation: %w", err)
+	}
+	if err := c.SPF.Check(); err != nil {
+		return fmt.Errorf("isis: SPF: %w", err)
 	}
 	seen := map[string]bool{}
 	for _, x := range c.Circuits {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"pncd/igp"
+	"pncd/igp/isis/backoff"
 	"pncd/igp/isis/flooding"
 	"pncd/igp/isis/origin"
 	"pncd/igp/isis/packet"
@@ -21,6 +22,7 @@ type level struct {
 	graphs map[packet.MTID]*spf.Graph
 	spfDue time.Time
 	spfRan time.Time
+	pace   backoff.State                                  // of SPF
 	nodes  map[packet.NodeID]*said                        // what each system says, without pseudonodes and this one
 	out    map[packet.NodeID]map[netip.Prefix]igp.Learned // what was told
 	dirty  map[packet.NodeID]bool                         // to be told anew
@@ -63,7 +65,7 @@ func newLevel(c Config, n uint8) *level {
 // flooding is the configuration of a level's update process.
 func (c Config) flooding(n uint8) flooding.Config {
 	return flooding.Config{
-		System: c.System, Level: int(n), LSPLifetime: c.LSPLifetime, Refresh: c.Refresh, GenerationInterval: c.Generation,
+		System: c.System, Level: int(n), LSPLifetime: c.LSPLifetime, Refresh: c.Refresh, Generation: c.Generation,
 		Retransmit: c.Retransmit, PSNPInterval: c.PSNP, CSNPInterval: c.CSNP, MaxLSPs: c.MaxLSPs,
 		Sign: c.Authentication[n].Sign, Jitter: c.Jitter,
 	}
@@ -96,14 +98,11 @@ func (l *level) learn(c Config, now time.Time) []igp.Learned {
 		l.dirty[id] = true
 	}
 	if links && l.spfDue.IsZero() {
-		// At once after quiet, else not too often: links that flap must not keep the processor busy.
-		l.spfDue = now.Add(c.SPFDelay)
-		if soonest := l.spfRan.Add(c.SPFInterval); soonest.After(l.spfDue) {
-			l.spfDue = soonest
-		}
+		l.spfDue = l.pace.Next(now, c.SPF) // links that flap must not keep the processor busy
 	}
 	if !l.spfDue.IsZero() && !l.spfDue.After(now) {
 		l.spfDue, l.spfRan = time.Time{}, now
+		l.pace.Ran(now, c.SPF)
 		for _, g := range l.graphs {
 			g.Run()
 		}

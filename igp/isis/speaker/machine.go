@@ -48,7 +48,7 @@ func New(c Config, now time.Time) (*Machine, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	c = c.withDefaults()
+	c = c.WithDefaults()
 	m := &Machine{cfg: c, circuits: map[string]*circuit{}, received: map[packet.PDUType]uint64{}, drops: map[Drop]uint64{}}
 	for _, n := range []uint8{packet.Level1, packet.Level2} {
 		if c.Levels&n != 0 {

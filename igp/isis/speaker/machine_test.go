@@ -12,6 +12,7 @@ import (
 	"pncd/igp"
 	"pncd/igp/isis/adjacency"
 	"pncd/igp/isis/auth"
+	"pncd/igp/isis/backoff"
 	"pncd/igp/isis/packet"
 )
 
@@ -36,7 +37,7 @@ func build(t *testing.T, change func(n int, c *Config), pairs ...[2]int) *world 
 			if configs[id] == nil {
 				configs[id] = &Config{
 					System: packet.SystemID{5: byte(id)}, Areas: []packet.Area{{0x49, 0, 1}}, Levels: packet.Level2,
-					Hostname: fmt.Sprintf("s%d", id), Flag: packet.FlagProxy, Generation: 100 * time.Millisecond, PSNP: 100 * time.Millisecond,
+					Hostname: fmt.Sprintf("s%d", id), Flag: packet.FlagProxy, Generation: backoff.Config{Max: 100 * time.Millisecond, Second: 100 * time.Millisecond}, SPF: backoff.Config{Initial: 50 * time.Millisecond, Second: time.Second, Max: time.Second}, PSNP: 100 * time.Millisecond,
 					LinkMetric: 10, transit: id < 10, Jitter: func() float64 { return 0 },
 				}
 				if id >= 10 {
@@ -508,6 +509,8 @@ func TestConfigCheckNamesTheField(t *testing.T) {
 		"prefix metric":       func(c *Config) { c.PrefixMetric = 10 },
 		"link metric":         func(c *Config) { c.LinkMetric = 0xFFFFFF },
 		"LSP size":            func(c *Config) { c.LSPSize = 100 },
+		"generation":          func(c *Config) { c.Generation = backoff.Config{Initial: 2, Max: 1} },
+		"SPF":                 func(c *Config) { c.SPF = backoff.Config{Second: 2, Max: 1} },
 		"refresh":             func(c *Config) { c.Refresh = time.Hour },
 		"lifetime":            func(c *Config) { c.LSPLifetime, c.Refresh = 100*time.Hour, time.Hour },
 		"without a name":      func(c *Config) { c.Circuits[0].Name = "" },

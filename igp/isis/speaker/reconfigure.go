@@ -16,7 +16,7 @@ func (m *Machine) Reconfigure(now time.Time, next Config) error {
 	if err := next.Check(); err != nil {
 		return err
 	}
-	next = next.withDefaults()
+	next = next.WithDefaults()
 	old := m.cfg
 	if err := m.fixed(next); err != nil {
 		return err

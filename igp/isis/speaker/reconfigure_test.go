@@ -9,6 +9,7 @@ import (
 
 	"pncd/igp"
 	"pncd/igp/isis/adjacency"
+	"pncd/igp/isis/backoff"
 	"pncd/igp/isis/packet"
 )
 
@@ -53,6 +54,27 @@ func TestAReloadKeepsAdjacencies(t *testing.T) {
 				t.Error("not learned any more")
 			}
 		})
+	}
+}
+
+func TestSPFIsBackedOff(t *testing.T) {
+	n := chain(t, func(_ int, c *Config) { c.SPF = backoff.Default })
+	n.pass(20 * time.Second)
+	graph := n.systems[11].levels[0].graphs[packet.MTStandard]
+	for _, runs := range []uint64{1, 2, 3, 4} { // after 50, 250, 650 and 1450 ms
+		before, at := graph.Runs(), n.now
+		for range 10 { // links that flap all the time
+			for _, metric := range []uint32{20, 30} {
+				if err := n.change(2, func(c *Config) { c.LinkMetric = metric }); err != nil {
+					t.Fatal(err)
+				}
+				n.pass(150 * time.Millisecond >> (4 - runs))
+			}
+		}
+		if got := graph.Runs() - before; got > runs+1 || got == 0 {
+			t.Errorf("%d runs within %s", got, n.now.Sub(at))
+		}
+		n.pass(20 * time.Second)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"pncd/igp"
+	"pncd/igp/isis/backoff"
 	"pncd/igp/isis/packet"
 )
 
@@ -47,7 +48,7 @@ func newDomain(t *testing.T, systems, links, prefixes, marked int) *domain {
 		}
 	}
 	m, err := New(Config{System: packet.SystemID{5: 1}, Areas: []packet.Area{{0x49}}, Levels: packet.Level2, Flag: packet.FlagProxy,
-		Circuits: []CircuitConfig{{Name: "up"}}, LSPSize: 9000, Jitter: func() float64 { return 0 }}, d.now)
+		Circuits: []CircuitConfig{{Name: "up"}}, LSPSize: 9000, SPF: backoff.Config{Max: time.Second}, Jitter: func() float64 { return 0 }}, d.now)
 	if err != nil {
 		t.Fatal(err)
 	}
