@@ -19,8 +19,9 @@ var rules = []rule{
 	{"pnc", nil},
 	{"bgp/nhc", nil},
 	{"bgp/guard", nil},
-	{"igp/isis/packet", nil},
-	{"igp/ospf/packet", nil},
+	{"igp/wire", nil},
+	{"igp/isis/packet", []string{"igp/wire"}},
+	{"igp/ospf/packet", []string{"igp/wire"}},
 	{"proxyagent/message", nil},
 	{"dataplane/roce", nil},
 
@@ -90,7 +91,7 @@ var libraries = []struct {
 
 // pure are packages without I/O: time is passed in, and nothing reaches the network, files or the kernel.
 var pure = []string{
-	"pnc", "bgp/nhc", "bgp/guard", "igp/isis/packet", "igp/ospf/packet", "proxyagent/message", "proxyagent/flowmap", "proxyagent/evidence", "proxyagent/readiness", "dataplane/roce",
+	"pnc", "bgp/nhc", "bgp/guard", "igp/wire", "igp/isis/packet", "igp/ospf/packet", "proxyagent/message", "proxyagent/flowmap", "proxyagent/evidence", "proxyagent/readiness", "dataplane/roce",
 }
 
 // inputOutput are the imports that a pure package must not have. net/netip holds addresses only.
