@@ -3,6 +3,6 @@
 // an address can be reached (next-hop tracking), and which prefixes an interface or a table has routes
 // to.
 //
-// It reads only: it never makes or changes a link, an address, a route or a rule, and it moves no
-// packets. It knows nothing of what the addresses are for.
+// It reads, but for veth pairs that it is told to make (EnsureVeth): it never changes another link, nor an
+// address of one, a route or a rule, and it moves no packets. It knows nothing of what the addresses are for.
 package host

@@ -52,6 +52,17 @@ type ISISCircuit struct {
 	Priority   uint8     `yaml:"priority"`
 	Padding    string    `yaml:"padding"`
 	Keys       []ISISKey `yaml:"keys"`
+	Veth       *ISISVeth `yaml:"veth"` // nil: the interface is somebody else's
+}
+
+// ISISVeth is the veth pair that pncd makes, one end of which is the circuit's interface.
+type ISISVeth struct {
+	Peer          string          `yaml:"peer"`      // name of the other end
+	Namespace     string          `yaml:"namespace"` // of the other end: name, path or the ID of a process; empty: pncd's
+	Bridge        string          `yaml:"bridge"`    // there, which the other end is a port of; empty: none
+	Addresses     []InterfaceAddr `yaml:"addresses"`
+	PeerAddresses []InterfaceAddr `yaml:"peer_addresses"`
+	MTU           int             `yaml:"mtu"` // octets
 }
 
 // ISISKey is an authentication key; of a list the first one is sent, and all are accepted.
@@ -111,6 +122,9 @@ func (s *ISIS) fillDefaults(given func(string) bool, node string) {
 		setDefault(given, at+".hello", &c.Hello, Duration{10 * time.Second})
 		setDefault(given, at+".multiplier", &c.Multiplier, 3)
 		setDefault(given, at+".padding", &c.Padding, "until-up")
+		if c.Veth != nil {
+			setDefault(given, at+".veth.mtu", &c.Veth.MTU, 1500)
+		}
 	}
 }
 
@@ -158,6 +172,25 @@ func (c *checker) isis(s *ISIS) {
 		c.want(x.Priority <= 127, at+".priority", "%d is more than 127", x.Priority)
 		c.oneOf(at+".padding", x.Padding, isisPaddings...)
 		c.isisKeys(at+".keys", x.Keys)
+		if x.Veth != nil {
+			c.isisVeth(at+".veth", x.Interface, x.Veth)
+		}
+	}
+}
+
+func (c *checker) isisVeth(at, name string, v *ISISVeth) {
+	c.interfaceName(at+".peer", v.Peer)
+	c.want(v.Peer != name || v.Namespace != "", at+".peer", "%q is the circuit's interface itself", v.Peer)
+	if v.Bridge != "" {
+		c.interfaceName(at+".bridge", v.Bridge)
+		c.want(len(v.PeerAddresses) == 0, at+".peer_addresses", "the port of a bridge has none")
+	}
+	c.within(at+".mtu", v.MTU, 576, 65535)
+	for i, p := range v.Addresses {
+		c.want(isUnicast(p.Addr()), index(at+".addresses", i), "%s is not a unicast address", p)
+	}
+	for i, p := range v.PeerAddresses {
+		c.want(isUnicast(p.Addr()), index(at+".peer_addresses", i), "%s is not a unicast address", p)
 	}
 }
 

@@ -78,6 +78,22 @@ func (p Prefix) MarshalYAML() (any, error) {
 	return p.String(), nil
 }
 
+// InterfaceAddr is the address of an interface with its prefix length, as in 192.0.2.10/31.
+type InterfaceAddr struct{ netip.Prefix }
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (a *InterfaceAddr) UnmarshalYAML(n *yaml.Node) error {
+	v, err := netip.ParsePrefix(n.Value)
+	if err != nil || v.Addr().Is4In6() {
+		return lineError(n, "%q is not an address with its prefix length such as 192.0.2.10/31", n.Value)
+	}
+	a.Prefix = v
+	return nil
+}
+
+// MarshalYAML implements yaml.Marshaler.
+func (a InterfaceAddr) MarshalYAML() (any, error) { return Prefix(a).MarshalYAML() }
+
 // Duration is a time span, written as in 50us, 90s or 5m.
 type Duration struct{ time.Duration }
 

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,8 +29,9 @@ import (
 // isisPart is the IS-IS system, and what brings it the state of its interfaces.
 type isisPart struct {
 	*speaker.Speaker
-	links *host.Interfaces
-	log   logrus.FieldLogger
+	links  *host.Interfaces
+	attach *attachment
+	log    logrus.FieldLogger
 
 	mu       sync.Mutex
 	marked   []igp.Advertisement
@@ -43,7 +45,7 @@ func (d *Daemon) newISIS(c *config.Config) (*isisPart, error) {
 		return nil, err
 	}
 	log := d.log.WithField("part", "isis")
-	p := &isisPart{log: log, errs: map[string]error{}, circuits: circuitNames(settings)}
+	p := &isisPart{log: log, errs: map[string]error{}, circuits: circuitNames(settings), attach: newAttachment(isisVeths(c.ISIS), log)}
 	if p.Speaker, err = speaker.NewSpeaker(settings, d.isisLearned, log); err != nil {
 		return nil, err
 	}
@@ -59,7 +61,7 @@ func circuitNames(c speaker.Config) (names []string) {
 }
 
 // reconfigure changes the running system and the interfaces that are followed.
-func (p *isisPart) reconfigure(ctx context.Context, c speaker.Config) error {
+func (p *isisPart) reconfigure(ctx context.Context, c speaker.Config, veths map[string]host.VethConfig) error {
 	if err := p.Reconfigure(ctx, c); err != nil {
 		return err
 	}
@@ -68,11 +70,22 @@ func (p *isisPart) reconfigure(ctx context.Context, c speaker.Config) error {
 	maps.DeleteFunc(p.errs, func(name string, _ error) bool { return !slices.Contains(p.circuits, name) })
 	p.mu.Unlock()
 	p.links.Follow(circuitNames(c))
+	p.attach.want(veths)
 	return nil
 }
 
-// Run speaks until ctx ends. The interfaces are followed as long as the speaker purges what it announced.
+// Run speaks until ctx ends, on interfaces that it makes where it is told to.
 func (p *isisPart) Run(ctx context.Context) error {
+	attaching, detach := context.WithCancel(context.Background())
+	attached := make(chan error, 1)
+	go func() { attached <- p.attach.run(attaching) }()
+	err := p.speak(ctx)
+	detach()
+	return errors.Join(err, <-attached)
+}
+
+// speak follows the interfaces as long as the speaker purges what it announced.
+func (p *isisPart) speak(ctx context.Context) error {
 	following, stop := context.WithCancel(context.Background())
 	followed := make(chan error, 1)
 	go func() { followed <- p.links.Run(following) }()
@@ -96,6 +109,7 @@ func (p *isisPart) linksChanged(now map[string]host.Interface) {
 	p.mu.Lock()
 	names := p.circuits
 	p.mu.Unlock()
+	p.attach.linksChanged(now)
 	for _, name := range names {
 		i, there := now[name]
 		l := speaker.Link{}
@@ -120,7 +134,7 @@ func (p *isisPart) linksChanged(now map[string]host.Interface) {
 		p.mu.Lock()
 		p.errs[name] = err
 		if !there {
-			p.errs[name] = errors.New("there is no such interface")
+			p.errs[name] = cmp.Or(p.attach.err(name), errors.New("there is no such interface"))
 		}
 		p.mu.Unlock()
 	}
@@ -338,7 +352,7 @@ func (d *Daemon) reconfigureISIS(ctx context.Context, old, next *config.ISIS, se
 	if d.isis == nil {
 		return
 	}
-	if err := d.isis.reconfigure(ctx, settings); err != nil {
+	if err := d.isis.reconfigure(ctx, settings, isisVeths(next)); err != nil {
 		d.log.WithError(err).Error("isis: the settings were not changed")
 	}
 	if !slices.Equal(old.AcceptProxies, next.AcceptProxies) {

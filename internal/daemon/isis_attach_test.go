@@ -1,0 +1,102 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"pncd/dataplane/host"
+	"pncd/internal/config"
+)
+
+// kernel is what an attachment does, in words.
+type kernel struct {
+	mu   sync.Mutex
+	log  []string
+	fail error
+}
+
+func (k *kernel) ensure(v host.VethConfig) error {
+	return k.do("make " + v.Name + " " + v.PeerNamespace)
+}
+func (k *kernel) remove(v host.VethConfig) error { return k.do("remove " + v.Name) }
+
+func (k *kernel) do(what string) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.fail != nil {
+		what += " failed"
+	}
+	if len(k.log) == 0 || k.log[len(k.log)-1] != what { // tried again and again
+		k.log = append(k.log, what)
+	}
+	return k.fail
+}
+
+func (k *kernel) setFail(err error) { k.mu.Lock(); k.fail = err; k.mu.Unlock() }
+
+func (k *kernel) text() string { k.mu.Lock(); defer k.mu.Unlock(); return strings.Join(k.log, ", ") }
+
+func (k *kernel) want(t *testing.T, want string) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); k.text() != want; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%q, want %q", k.text(), want)
+		}
+	}
+}
+
+func TestVethPairsAreMadeKeptAndRemoved(t *testing.T) {
+	log := logrus.New()
+	log.SetLevel(logrus.PanicLevel)
+	pair := func(namespace string) map[string]host.VethConfig {
+		return map[string]host.VethConfig{"isis0": {Name: "isis0", Peer: "r", PeerNamespace: namespace}}
+	}
+	k := &kernel{fail: errors.New("no such namespace")}
+	a := newAttachment(pair("a"), log)
+	a.ensure, a.remove, a.retry = k.ensure, k.remove, time.Millisecond
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- a.run(ctx) }()
+	k.want(t, "make isis0 a failed")
+	k.setFail(nil) // the namespace comes
+	k.want(t, "make isis0 a failed, make isis0 a")
+	a.linksChanged(map[string]host.Interface{"isis0": {}}) // it is there: nothing to do
+	a.want(pair("b"))
+	k.want(t, "make isis0 a failed, make isis0 a, make isis0 b")
+	if err := a.err("isis0"); err != nil {
+		t.Errorf("%v", err)
+	}
+	a.want(nil)
+	k.want(t, "make isis0 a failed, make isis0 a, make isis0 b, remove isis0")
+	a.want(pair("c"))
+	k.want(t, "make isis0 a failed, make isis0 a, make isis0 b, remove isis0, make isis0 c")
+	k.setFail(errors.New("x"))
+	a.linksChanged(nil) // it has vanished
+	k.want(t, "make isis0 a failed, make isis0 a, make isis0 b, remove isis0, make isis0 c, make isis0 c failed")
+	k.setFail(nil)
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if !strings.HasSuffix(k.text(), ", remove isis0") {
+		t.Errorf("not removed at the end: %s", k.text())
+	}
+}
+
+func TestVethSettings(t *testing.T) {
+	cfg, err := config.Parse([]byte("node: r1\nisis:\n  net: 49.0001.1921.6800.1001.00\n  circuits:\n    - interface: isis0\n" +
+		"      veth: {peer: isis-r, namespace: router, addresses: [192.0.2.10/31]}\n    - interface: isis1\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := isisVeths(cfg.ISIS)
+	if v := got["isis0"]; len(got) != 1 || v.Peer != "isis-r" || v.PeerNamespace != "router" || v.MTU != 1500 || v.Addresses[0].String() != "192.0.2.10/31" {
+		t.Errorf("%+v", got)
+	}
+}
