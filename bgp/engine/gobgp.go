@@ -49,6 +49,9 @@ type GoBGP struct {
 	replays   map[*replay]struct{}       // under way
 	complete  bool                       // EndOfRIB was called
 	queue     queue
+	held      bool // no peer is read until the queue is taken
+
+	watching atomic.Bool // the watch's callback runs
 
 	conversionErrors, callbackPanics atomic.Uint64
 }
@@ -257,5 +260,9 @@ func (e *GoBGP) Events() <-chan struct{} { return e.queue.ready }
 func (e *GoBGP) Take() []Event {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.held {
+		e.held = false
+		e.relay.Hold(false)
+	}
 	return e.queue.take()
 }

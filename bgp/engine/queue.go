@@ -100,6 +100,8 @@ func (q *queue) add(ev *Event) {
 	}
 }
 
+func (q *queue) len() int { return len(q.events) - q.void }
+
 // drop makes an event void.
 func (q *queue) drop(i int) {
 	q.events[i] = Event{}

@@ -58,7 +58,7 @@ func freePort() (netip.AddrPort, error) {
 func (e *GoBGP) startRelay(ctx context.Context, at netip.AddrPort) error {
 	cfg := relay.Config{
 		RouterID: e.cfg.RouterID, Speaker: at, Key: e.inside.key, Decoder: decoder, Note: e.noteRelay, Log: e.cfg.Log,
-		Own: e.cfg.Own.relay(time.Now()),
+		Own: e.cfg.Own.relay(time.Now()), Busy: e.watching.Load,
 	}
 	if e.cfg.ListenPort > 0 {
 		for _, a := range e.cfg.ListenAddresses {

@@ -20,13 +20,22 @@ func (e *GoBGP) watch(r *api.WatchEventResponse) {
 			e.cfg.Log.WithField("stack", string(debug.Stack())).Errorf("bgp engine: panic in a callback: %v", v)
 		}
 	}()
+	e.watching.Store(true)
+	defer e.watching.Store(false)
 	if p := r.GetPeer().GetPeer(); p != nil {
 		e.watchState(r.GetPeer().GetType(), p)
 		e.watchNextHops(p)
 		e.watchRestart(p)
+		if State(p.GetState().GetSessionState()) == StateEstablished && e.relay != nil {
+			e.relay.Begun(e.inside.real(p.GetState().GetNeighborAddress()))
+		}
 		return
 	}
-	e.watchPaths(r.GetTable().GetPaths())
+	paths := r.GetTable().GetPaths()
+	e.watchPaths(paths)
+	if len(paths) > 0 && e.relay != nil {
+		e.relay.Handled(e.inside.real(paths[0].GetNeighborIp()))
+	}
 }
 
 func (e *GoBGP) watchState(typ api.WatchEventResponse_PeerEvent_Type, from *api.Peer) {
@@ -94,10 +103,18 @@ func (e *GoBGP) watchPaths(paths []*api.Path) {
 		ev.Path.asPath = nil
 		e.queue.add(ev)
 	}
+	if e.queue.len() >= mostQueued && !e.held {
+		e.held = true
+		e.relay.Hold(true)
+	}
 	if cap(e.batch) > keepBatch {
 		e.batch = nil
 	}
 }
+
+// mostQueued is with how many events in the queue the peers are held back until they are taken. The queue has no
+// more than one for each path, but a peer may have millions of those.
+const mostQueued = 1 << 16
 
 // keepBatch is up to how many paths the memory for those of an UPDATE is kept: a full one of the greatest length
 // without extended messages.

@@ -41,6 +41,7 @@ type conn struct {
 	once sync.Once
 	// ending says that the last message is being written.
 	ending atomic.Bool
+	flow   *flow
 	// told says that a NOTIFICATION went one way or the other: the end that follows is no loss.
 	told atomic.Bool
 
@@ -51,11 +52,13 @@ type conn struct {
 	served time.Time // when our OPEN went out; zero before
 	leg    *leg
 	decode func([]byte) error
+	alive  time.Duration // how often the speaker hears of the neighbour at least; before it is bound
 }
 
-func newConn(tcp *net.TCPConn, incoming bool, p *Peer, now time.Time) *conn {
+func newConn(tcp *net.TCPConn, incoming bool, p *Peer, now time.Time, waiting *atomic.Int64) *conn {
 	return &conn{
-		tcp: tcp, incoming: incoming, since: now, guard: guard.New(p.Guard), timeout: p.HoldTime,
+		flow: newFlow(waiting),
+		tcp:  tcp, incoming: incoming, since: now, guard: guard.New(p.Guard), timeout: p.HoldTime,
 		rd: bufio.NewReaderSize(tcp, readBuffer), w: bufio.NewWriterSize(tcp, writeBuffer),
 		bind: make(chan *leg, 1), over: make(chan struct{}),
 	}
@@ -160,6 +163,7 @@ func (n *neighbor) await(c *conn) *leg {
 func (n *neighbor) run(c *conn) {
 	defer n.r.conns.Done()
 	defer c.tcp.Close()
+	defer c.flow.forget()
 	if l := n.await(c); l != nil {
 		n.pump(c, l)
 	}
@@ -185,12 +189,13 @@ func (n *neighbor) pump(c *conn, l *leg) {
 		if isNotification(msg) {
 			c.told.Store(true)
 		}
+		c.flow.passed(pass)
 		err = l.send(pass, false)
 		c.skip(msg)
 		if err == nil && !whole(c.rd) {
 			err = l.flush()
 		}
-		if err != nil {
+		if err != nil || !n.holdBack(c, l) {
 			return // the speaker has ended it, and its goroutine does the rest
 		}
 	}

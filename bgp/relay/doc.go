@@ -9,5 +9,6 @@
 // this process knows, so that no other process on this host can pretend to be a neighbour.
 //
 // Messages are kept whole and are never reordered; who reads slowly is waited for, with the buffers of
-// TCP and one message in between.
+// TCP and one message in between. GoBGP reads at any rate and queues without bound, so a connection isn't
+// read while too many of its UPDATEs are passed and not handled; TCP holds the neighbour back then.
 package relay

@@ -41,6 +41,11 @@ func notification(code, subcode uint8, data []byte) []byte {
 	return append(append(msg, code, subcode), data...)
 }
 
+// keepaliveMessage is a KEEPALIVE (RFC 4271 section 4.4).
+var keepaliveMessage = []byte{
+	0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, guard.HeaderLen, 4,
+}
+
 // routeRefresh writes a ROUTE-REFRESH (RFC 2918 section 3).
 func routeRefresh(f guard.Family) []byte {
 	msg := make([]byte, guard.HeaderLen, guard.HeaderLen+4)

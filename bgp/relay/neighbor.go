@@ -230,6 +230,7 @@ func (n *neighbor) give(c *conn) bool {
 		}
 	}
 	n.bound, c.leg = c, n.leg
+	c.alive = min(n.cfg.HoldTime, time.Duration(c.open.hold)*time.Second) / 3
 	n.stats.Local, n.stats.Remote = addrPort(c.tcp.LocalAddr()), addrPort(c.tcp.RemoteAddr())
 	n.leg.to.Store(c)
 	n.leg.send(v.Pass, true) // when it fails the speaker has closed it, which its goroutine sees
@@ -260,7 +261,7 @@ func (n *neighbor) dial() {
 }
 
 func (n *neighbor) start(tcp *net.TCPConn, incoming bool) *conn {
-	c := newConn(tcp, incoming, &n.cfg, time.Now())
+	c := newConn(tcp, incoming, &n.cfg, time.Now(), &n.r.waiting)
 	c.outgoing = n.outgoing()
 	n.r.conns.Add(1)
 	go n.run(c)

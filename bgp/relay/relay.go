@@ -36,6 +36,8 @@ type Config struct {
 	Decoder func(sent, received []byte) func(msg []byte) error
 	// Note is told what an operator wants to know about a neighbour. It must not call the relay.
 	Note func(neighbor netip.Addr, n Note)
+	// Busy, when not nil, reports whether the speaker's report of an UPDATE is being taken: Handled may come late.
+	Busy func() bool
 	Log  logrus.FieldLogger
 }
 
@@ -88,7 +90,9 @@ type Relay struct {
 	accepts sync.WaitGroup
 	conns   sync.WaitGroup
 
-	over atomic.Bool // this node's restart, if there was one
+	over    atomic.Bool // this node's restart, if there was one
+	gate    gate
+	waiting atomic.Int64 // octets that were passed to the speaker and aren't handled yet
 
 	mu     sync.Mutex
 	closed bool
