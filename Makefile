@@ -40,7 +40,7 @@ test: setup build
 	$(GO) test -count=1 -timeout 15m -json ./proxyagent/flowmap | $(TOOLS)/gotest -figures
 
 bench: setup build
-	@$(GO) run ./integration/bench/run
+	@set -f; $(GO) run ./integration/bench/run $(BENCH)
 
 # Optional, not in CI: FRR of Debian sid, which knows NHC, as a route reflector; see docs/bgp.md. Needs root. The first
 # run fetches Debian sid (about 400 MB on disk) to SID_ROOT, where it stays; `rm -rf` removes it.

@@ -1,10 +1,12 @@
-// Command run runs the benchmarks and prints one JSON object a line. Arguments choose scenarios by name.
+// Command run runs the benchmarks and prints one JSON object a line. Arguments choose scenarios by name or pattern
+// (path.Match).
 package main
 
 import (
 	"flag"
 	"fmt"
 	"os"
+	"path"
 	"slices"
 
 	"pncd/integration/bench"
@@ -27,22 +29,22 @@ var scenarios = []bench.Scenario{
 func main() {
 	bench.ServeBGP()
 	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: run [scenario ...]; all without a name:")
+		fmt.Fprintln(os.Stderr, "usage: run [scenario or pattern ...]; all without:")
 		for _, s := range scenarios {
 			fmt.Fprintln(os.Stderr, "  "+s.Name)
 		}
 	}
 	flag.Parse()
-	for _, name := range flag.Args() {
-		if !slices.ContainsFunc(scenarios, func(s bench.Scenario) bool { return s.Name == name }) {
-			fmt.Fprintf(os.Stderr, "run: no scenario %q\n", name)
+	for _, pattern := range flag.Args() {
+		if !slices.ContainsFunc(scenarios, func(s bench.Scenario) bool { return matches(pattern, s) }) {
+			fmt.Fprintf(os.Stderr, "run: no scenario %q\n", pattern)
 			flag.Usage()
 			os.Exit(2)
 		}
 	}
 	failed := false
 	for _, s := range scenarios {
-		if flag.NArg() > 0 && !slices.Contains(flag.Args(), s.Name) {
+		if flag.NArg() > 0 && !slices.ContainsFunc(flag.Args(), func(p string) bool { return matches(p, s) }) {
 			continue
 		}
 		results, err := s.Run()
@@ -59,4 +61,9 @@ func main() {
 	if failed {
 		os.Exit(1)
 	}
+}
+
+func matches(pattern string, s bench.Scenario) bool {
+	ok, err := path.Match(pattern, s.Name)
+	return ok && err == nil
 }
