@@ -1,0 +1,99 @@
+package integration
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// editLeaf changes pa's configuration, and reloads it.
+func (l *isisLab) editLeaf(edit func(string) string) {
+	l.t.Helper()
+	path := filepath.Join(l.dir, "pa.yaml")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(edit(string(text))), 0o644); err != nil {
+		l.t.Fatal(err)
+	}
+	if err := l.Programs("pa")[0].Signal(syscall.SIGHUP); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+func TestISISMakesItsOwnVethPair(t *testing.T) {
+	l := upISIS(t, isisOptions{})
+	l.resolves("10.1.0.2", isisProxy)
+	router := l.Programs("r2")[0].Pid()
+	// pa gets a second circuit, to the router at the other end, by a reload.
+	l.editLeaf(func(s string) string {
+		return s + fmt.Sprintf("    - interface: isis0\n      hello: 1s\n      veth: {peer: isis-r, namespace: \"%d\", addresses: [10.9.4.10/24], peer_addresses: [10.9.4.2/24]}\n", router)
+	})
+	interfaces := func(node string) string { return l.run(node, "ip", "-o", "link") }
+	l.eventually("the pair is there", func() string {
+		if a, b := interfaces("pa"), interfaces("r2"); !strings.Contains(a, "isis0@") || !strings.Contains(b, "isis-r@") {
+			return a + b
+		}
+		return ""
+	})
+	l.vtysh("r2", "configure terminal", "interface isis-r", "ip router isis 1", "ipv6 router isis 1", "isis network point-to-point", "isis hello-interval 1", "isis circuit-type level-2-only")
+	adjacent := func(step string) {
+		t.Helper()
+		l.eventually(step, func() string {
+			text := l.vtysh("r2", "show isis neighbor")
+			for line := range strings.Lines(text) {
+				if strings.Contains(line, "isis-r") && strings.Contains(line, "Up") {
+					return ""
+				}
+			}
+			return text + l.run("pa", "ip", "addr", "show")
+		})
+	}
+	adjacent("r2 has the adjacency over the pair")
+	l.noTransit()
+
+	l.run("r2", "ip", "link", "set", "isis-r", "down") // a flap
+	l.eventually("the adjacency is gone", func() string {
+		if text := l.vtysh("r2", "show isis neighbor"); strings.Contains(text, "isis-r") {
+			return text
+		}
+		return ""
+	})
+	l.run("r2", "ip", "link", "set", "isis-r", "up")
+	adjacent("after the flap")
+
+	l.editLeaf(func(s string) string { return strings.Replace(s, "{peer: isis-r", "{mtu: 1400, peer: isis-r", 1) })
+	l.eventually("both ends have the new MTU", func() string {
+		if a, b := l.run("pa", "ip", "link", "show", "isis0"), l.run("r2", "ip", "link", "show", "isis-r"); !strings.Contains(a, "mtu 1400") || !strings.Contains(b, "mtu 1400") {
+			return a + b
+		}
+		return ""
+	})
+	l.kill("r1", "isisd") // from here on everything goes over the pair
+	l.resolves("10.1.0.2", isisProxy)
+
+	before := l.run("pa", "cat", "/sys/class/net/isis0/ifindex")
+	l.run("r2", "ip", "link", "del", "isis-r")
+	l.eventually("the pair is made again", func() string {
+		if a, b := interfaces("pa"), interfaces("r2"); !strings.Contains(a, "isis0@") || !strings.Contains(b, "isis-r@") {
+			return a + b
+		}
+		return ""
+	})
+	if after := l.run("pa", "cat", "/sys/class/net/isis0/ifindex"); after == before {
+		t.Fatalf("the pair never went: index %s", after)
+	}
+	adjacent("after it vanished and came back")
+	l.resolves("10.1.0.2", isisProxy)
+
+	if err := l.Programs("pa")[0].Stop(); err != nil {
+		t.Errorf("pncd's end: %v", err)
+	}
+	if a, b := interfaces("pa"), interfaces("r2"); strings.Contains(a, "isis0") || strings.Contains(b, "isis-r") {
+		t.Errorf("left after a clean stop:\n%s%s", a, b)
+	}
+}
