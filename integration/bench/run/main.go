@@ -20,6 +20,7 @@ var scenarios = []bench.Scenario{
 	{Name: "bgp-flap", Run: bench.BGPFlap},
 	{Name: "isis-parse", Run: bench.ISISParse},
 	{Name: "isis-spf-1000", Run: bench.ISISSPF},
+	{Name: "isis-converge", Run: bench.ISISConverge},
 	{Name: "isis-memory-100k", Run: bench.ISISMemory},
 	{Name: "cnp-build", Run: bench.CNPBuild},
 	{Name: "flowmap-learn", Run: bench.FlowmapLearn},
