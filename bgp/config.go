@@ -29,6 +29,10 @@ type Config struct {
 	GobgpSocket string
 
 	Neighbors []NeighborConfig
+	Ranges    []RangeConfig // of neighbours that come by themselves
+	// Own are further addresses of this node, which no range may hold.
+	Own []netip.Addr
+
 	Originate []OriginateConfig
 
 	Contexts []ContextConfig // VPNs
@@ -55,7 +59,8 @@ const (
 	IPv6Unicast = engine.IPv6Unicast
 )
 
-// NeighborConfig is one configured session. Sessions exist with configured neighbours only.
+// NeighborConfig is one configured session. Sessions exist with configured neighbours, and with those that
+// come from a configured range.
 type NeighborConfig struct {
 	Address     netip.Addr // required; a link-local address has a zone
 	Port        uint16     // 0: 179
@@ -106,6 +111,8 @@ type NeighborConfig struct {
 	Shutdown string
 	// AllowOwnAS is how often our own AS may be in the AS_PATH of a route from this neighbour.
 	AllowOwnAS uint8
+
+	dynamic bool // it has come from a range
 }
 
 // Mode says how a prefix is announced beside the router's own announcement of it.

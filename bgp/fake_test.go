@@ -30,11 +30,13 @@ type fake struct {
 	ready     chan struct{}
 	announced map[engine.VPNPrefix]engine.Announcement
 	paths     map[engine.VPNPrefix][]engine.RawPath // what the neighbours sent
-	slow      func()                                // called in Announce, if set
+	ranges    []engine.Range
+	knocks    chan netip.Addr
+	slow      func() // called in Announce, if set
 }
 
 func newFake() *fake {
-	return &fake{failPeer: map[netip.Addr]error{}, ready: make(chan struct{}, 1), announced: map[engine.VPNPrefix]engine.Announcement{}, paths: map[engine.VPNPrefix][]engine.RawPath{}}
+	return &fake{failPeer: map[netip.Addr]error{}, ready: make(chan struct{}, 1), knocks: make(chan netip.Addr, 1000), announced: map[engine.VPNPrefix]engine.Announcement{}, paths: map[engine.VPNPrefix][]engine.RawPath{}}
 }
 
 func (f *fake) note(format string, args ...any) {
@@ -58,6 +60,21 @@ func (f *fake) RemovePeer(_ context.Context, a netip.Addr) error {
 	defer f.mu.Unlock()
 	f.note("remove %s", a)
 	return nil
+}
+
+func (f *fake) SetRanges(list []engine.Range) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ranges = list
+	return nil
+}
+
+func (f *fake) Knocks() <-chan netip.Addr { return f.knocks }
+
+func (f *fake) Refuse(a netip.Addr) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.note("refuse %s", a)
 }
 
 func (f *fake) Shutdown(_ context.Context, a netip.Addr, why string) error {

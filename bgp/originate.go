@@ -66,7 +66,9 @@ func newOriginator(c Config) *originator {
 // configure takes over the configured prefixes; those that were asked for at run time stay, as long as
 // their context is there.
 func (o *originator) configure(c Config) {
-	external := slices.ContainsFunc(c.Neighbors, func(n NeighborConfig) bool { return n.ebgp() && n.SendNHC != nil && *n.SendNHC })
+	outside := func(n NeighborConfig) bool { return n.ebgp() && n.SendNHC != nil && *n.SendNHC }
+	external := slices.ContainsFunc(c.Neighbors, outside) ||
+		slices.ContainsFunc(c.Ranges, func(r RangeConfig) bool { return outside(r.Neighbor) })
 	contexts := map[string]ContextConfig{}
 	for _, x := range c.Contexts {
 		contexts[x.Name] = x

@@ -175,7 +175,11 @@ func withMembers(attrs []engine.RawAttribute, typ uint8, members []byte, size in
 // repolicy puts changed inbound policies into force. It reports whether the neighbours' paths have to be
 // read again from the adj-RIB-in. It needs s.mu.
 func (s *Speaker) repolicy(next Config) (changed bool) {
-	for _, n := range next.Neighbors {
+	all := slices.Clone(next.Neighbors)
+	for _, d := range s.dynamic {
+		all = append(all, d.NeighborConfig)
+	}
+	for _, n := range all {
 		p := s.rib.peers[n.Address]
 		if p == nil {
 			continue

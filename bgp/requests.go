@@ -147,8 +147,11 @@ func (s *Speaker) reconfigure(next Config) (again []Family, err error) {
 	if s.running {
 		ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 		defer cancel()
-		if err := s.swapPeers(ctx, s.cfg, next); err != nil {
+		if err := s.swapRanges(ctx, s.cfg, next); err != nil {
 			return nil, err
+		}
+		if err := s.swapPeers(ctx, s.cfg, next); err != nil {
+			return nil, errors.Join(err, s.swapRanges(ctx, next, s.cfg))
 		}
 	}
 	s.cfg = next

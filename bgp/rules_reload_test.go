@@ -72,8 +72,8 @@ func TestReloadTouchesOnlyTheSessionThatChanged(t *testing.T) {
 		"AllowOwnAS":         {func(n *NeighborConfig) { n.AllowOwnAS = 1 }, anew},
 	}
 	for i := range reflect.TypeFor[NeighborConfig]().NumField() {
-		if name := reflect.TypeFor[NeighborConfig]().Field(i).Name; changes[name].edit == nil {
-			t.Errorf("what does a change of NeighborConfig.%s touch?", name)
+		if f := reflect.TypeFor[NeighborConfig]().Field(i); f.IsExported() && changes[f.Name].edit == nil {
+			t.Errorf("what does a change of NeighborConfig.%s touch?", f.Name)
 		}
 	}
 	for name, tt := range changes {
@@ -125,7 +125,11 @@ func TestReloadOfTheRestTouchesNoSession(t *testing.T) {
 		"PNCCode":         {func(c *Config) { c.PNCCode = 65401 }, untouched},
 		"AcceptProxies":   {func(c *Config) { c.AcceptProxies = prefixes("10.0.0.0/8") }, untouched}, // from the table itself
 		"AcceptFrom":      {func(c *Config) { c.AcceptFrom = prefixes("10.0.0.0/8") }, untouched},
-		"Restart":         {func(c *Config) { c.Restart.Deferral = 90 * time.Second }, restart},
+		"Ranges": {func(c *Config) {
+			c.Ranges = []RangeConfig{{Prefix: prefixes("198.18.0.0/24")[0], Neighbor: NeighborConfig{PeerAS: 65000}}}
+		}, untouched}, // TestReloadOfRangesTouchesWhatChanged has the sessions of ranges
+		"Own":     {func(c *Config) { c.Own = []netip.Addr{addr("192.0.2.1")} }, untouched},
+		"Restart": {func(c *Config) { c.Restart.Deferral = 90 * time.Second }, restart},
 	}
 	for i := range reflect.TypeFor[Config]().NumField() {
 		if name := reflect.TypeFor[Config]().Field(i).Name; name != "Neighbors" && changes[name].edit == nil {

@@ -58,6 +58,10 @@ type Speaker struct {
 	orig    *originator
 	refused string // the last error about announcements that was logged
 	coming  coming
+
+	dynamic    map[netip.Addr]*dynamic
+	turnedAway map[netip.Prefix]uint64 // by range
+	turnedAt   time.Time               // when one was logged
 }
 
 // NewSpeaker makes a speaker on GoBGP. There can be one in a process, and it runs once. The clock
@@ -89,6 +93,7 @@ func NewSpeakerOn(eng engine.Engine, cfg Config, sink RouteSink, clock func() ti
 	s := &Speaker{
 		eng: eng, sink: sink, clock: clock, log: log, cfg: full, ready: make(chan struct{}),
 		rib: newRIB(learnPolicy(full)), orig: newOriginator(full),
+		dynamic: map[netip.Addr]*dynamic{}, turnedAway: map[netip.Prefix]uint64{},
 	}
 	s.rib.importing(full.Contexts)
 	return s, nil
@@ -115,12 +120,16 @@ func (s *Speaker) Run(ctx context.Context) error {
 			return s.stop()
 		case <-s.eng.Events():
 			n := s.handle()
+			s.reap(ctx)
 			s.follow(ctx)
 			if n >= bulk {
 				s.pause(ctx)
 			}
+		case a := <-s.eng.Knocks():
+			s.admit(ctx, a)
 		case <-tick.C:
 			s.tick()
+			s.reap(ctx)
 			s.follow(ctx)
 			s.comeBack(ctx)
 		}
@@ -138,6 +147,11 @@ func (s *Speaker) start(ctx context.Context) error {
 			return err
 		}
 		s.rib.addPeer(n.Address, s.cfg.info(n))
+	}
+	if len(s.cfg.Ranges) > 0 {
+		if err := s.eng.SetRanges(s.cfg.engineRanges()); err != nil {
+			return err
+		}
 	}
 	s.running = true
 	s.coming = s.cfg.Restart.begin(s.clock())

@@ -35,6 +35,8 @@ type NeighborStatus struct {
 	Refused uint64
 	// Shutdown is why the configuration keeps the session down; empty when it does not.
 	Shutdown string
+	// Range is where a neighbour has come from that isn't configured; invalid for one that is.
+	Range netip.Prefix
 	// Disregarded counts what was seen and not believed since the session was configured, by reason.
 	Disregarded map[pnc.DisregardReason]uint64
 }
@@ -54,12 +56,17 @@ func (s *Speaker) Neighbors() []NeighborStatus {
 	}
 	var out []NeighborStatus
 	for _, st := range status {
-		n, p := s.cfg.neighbor(st.Address), s.rib.peers[st.Address]
+		n, p := s.neighbor(st.Address), s.rib.peers[st.Address]
 		if n == nil || p == nil {
 			continue
 		}
 		restart, long := p.outlive()
+		var from netip.Prefix
+		if d := s.dynamic[st.Address]; d != nil {
+			from = d.from
+		}
 		out = append(out, NeighborStatus{
+			Range:      from,
 			PeerStatus: st, Description: n.Description, MD5: n.Password != "", TTLMin: n.TTLMin,
 			Passive: n.Passive, SendNHC: *n.SendNHC, NHCReceived: p.nhc, PNCBelieved: p.believed, Refused: p.refused, Shutdown: n.Shutdown,
 			Stale: p.stale, StaleUntil: p.keptUntil(), RestartTime: restart, LongLivedTime: long,
@@ -77,14 +84,16 @@ func (s *Speaker) Sessions() (established, configured int) {
 
 // noteSessions needs s.mu.
 func (s *Speaker) noteSessions() {
-	up := 0
-	for _, p := range s.rib.peers {
+	up, wanted := 0, 0
+	for a, p := range s.rib.peers {
 		if p.state == engine.StateEstablished {
 			up++
+			if s.dynamic[a] != nil {
+				wanted++ // nobody waits for one that isn't there
+			}
 		}
 	}
 	s.established.Store(int32(up))
-	wanted := 0
 	for i := range s.cfg.Neighbors {
 		if s.cfg.Neighbors[i].Shutdown == "" {
 			wanted++

@@ -41,6 +41,10 @@ func (c Config) complete() (Config, error) {
 	for i := range c.Neighbors {
 		c.Neighbors[i].complete(c)
 	}
+	c.Ranges = slices.Clone(c.Ranges)
+	for i := range c.Ranges {
+		c.Ranges[i].complete(c)
+	}
 	c.Originate = slices.Clone(c.Originate)
 	return c, c.check()
 }
@@ -117,6 +121,7 @@ func (c *Config) check() error {
 		}
 		links[bare] = n
 	}
+	errs = append(errs, c.checkRanges()...)
 	errs = append(errs, c.checkContexts()...)
 	places := map[PrefixKey]bool{}
 	for _, o := range c.Originate {
@@ -237,7 +242,7 @@ func (c *Config) neighbor(a netip.Addr) *NeighborConfig {
 // peer is the neighbour as the engine wants it.
 func (c *Config) peer(n NeighborConfig) engine.Peer {
 	return engine.Peer{
-		Address: n.Address, Port: n.Port, PeerAS: n.PeerAS, LocalAS: n.LocalAS, Passive: n.Passive,
+		Address: n.Address, Port: n.Port, PeerAS: n.PeerAS, LocalAS: n.LocalAS, Passive: n.Passive, Dynamic: n.dynamic,
 		Password: n.Password, TTLMin: n.TTLMin, Multihop: n.EBGPMultihop, HoldTime: n.HoldTime,
 		Keepalive: n.Keepalive, ConnectRetry: n.ConnectRetry, LocalAddress: n.LocalAddress,
 		Families: n.Families, AddPath: n.AddPath, Restart: n.GracefulRestart, LongLived: n.LongLivedRestart > 0, Export: *n.SendNHC, ExportPrefixes: n.ExportPrefixes,

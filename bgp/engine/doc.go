@@ -11,7 +11,7 @@
 // that passed package guard.
 //
 // It is not for decisions: which path is best, what is believed and what is announced is package
-// bgp's business. There is no dynamic neighbour, no VRF and no zebra. GoBGP's own gRPC
+// bgp's business. There is no VRF and no zebra. GoBGP's own gRPC
 // API is on a unix socket when asked for, and lets nobody change anything.
 //
 // Defined by RFC 4271, 4724 (helper), 4760, 7911, 8950 and 9494.

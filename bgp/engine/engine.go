@@ -32,6 +32,12 @@ type Engine interface {
 	AddPeer(ctx context.Context, p Peer) error
 	// RemovePeer ends a session with a Cease and forgets the peer.
 	RemovePeer(ctx context.Context, addr netip.Addr) error
+	// SetRanges says from where peers may come by themselves, in place of what was said before: Knocks gives who
+	// has, and that one waits for AddPeer, with Peer.Dynamic, or Refuse. Errors wrap ErrMD5, ErrTTLMin or
+	// ErrNoListener, and change nothing.
+	SetRanges(list []Range) error
+	Knocks() <-chan netip.Addr
+	Refuse(addr netip.Addr)
 	// Shutdown ends a session with a Cease that says why (RFC 9003); the peer stays, and its session down.
 	Shutdown(ctx context.Context, addr netip.Addr, message string) error
 	// Announce replaces or adds announcements, each identified by its prefix.
@@ -108,6 +114,7 @@ type Peer struct {
 	PeerAS       uint32
 	LocalAS      uint32
 	Passive      bool
+	Dynamic      bool // it has come from a range
 	Password     string
 	TTLMin       uint8
 	Multihop     uint8

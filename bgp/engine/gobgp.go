@@ -40,6 +40,7 @@ type GoBGP struct {
 
 	reader pathReader // of the watch's goroutine, as batch
 	batch  []Event
+	knocks chan netip.Addr
 
 	mu        sync.Mutex
 	started   bool
@@ -91,6 +92,7 @@ func New(cfg Config) *GoBGP {
 		replays:   map[*replay]struct{}{},
 		inside:    newInside(),
 		queue:     newQueue(),
+		knocks:    make(chan netip.Addr, knocksHeld),
 	}
 	e.log = newLogger(cfg.Log, e.noteLog, e.inside.translate)
 	options := []server.ServerOption{server.LoggerOption(e.log)}

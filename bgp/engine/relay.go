@@ -57,7 +57,7 @@ func freePort() (netip.AddrPort, error) {
 // startRelay begins to listen for peers.
 func (e *GoBGP) startRelay(ctx context.Context, at netip.AddrPort) error {
 	cfg := relay.Config{
-		RouterID: e.cfg.RouterID, Speaker: at, Key: e.inside.key, Decoder: decoder, Note: e.noteRelay, Log: e.cfg.Log,
+		RouterID: e.cfg.RouterID, Speaker: at, Key: e.inside.key, Decoder: decoder, Note: e.noteRelay, Knock: e.knock, Log: e.cfg.Log,
 		Own: e.cfg.Own.relay(time.Now()), Busy: e.watching.Load,
 	}
 	if e.cfg.ListenPort > 0 {
@@ -78,7 +78,7 @@ func (e *GoBGP) startRelay(ctx context.Context, at netip.AddrPort) error {
 // relayPeer is a peer as the relay wants it.
 func (e *GoBGP) relayPeer(p Peer, at netip.Addr) relay.Peer {
 	out := relay.Peer{
-		Address: p.Address, Port: p.Port, LocalAddress: p.LocalAddress, Passive: p.Passive, Password: p.Password,
+		Address: p.Address, Port: p.Port, LocalAddress: p.LocalAddress, Passive: p.Passive, Dynamic: p.Dynamic, Password: p.Password,
 		TTLMin: p.TTLMin, ConnectRetry: p.ConnectRetry, HoldTime: p.HoldTime, LocalAS: p.LocalAS, Restart: p.Restart,
 		Inside: at, Guard: guard.Config{EBGP: p.PeerAS != p.LocalAS},
 	}

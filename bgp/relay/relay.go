@@ -38,7 +38,10 @@ type Config struct {
 	Note func(neighbor netip.Addr, n Note)
 	// Busy, when not nil, reports whether the speaker's report of an UPDATE is being taken: Handled may come late.
 	Busy func() bool
-	Log  logrus.FieldLogger
+	// Knock is told that somebody of a range has connected and waits for Add or Refuse. It must neither wait
+	// nor call the relay, and says whether one of them will be called.
+	Knock func(from netip.Addr) bool
+	Log   logrus.FieldLogger
 }
 
 // Note is something to know about a neighbour: one of its fields is set.
@@ -54,6 +57,7 @@ type Peer struct {
 	Port         uint16
 	LocalAddress netip.Addr // source of connections, and the only address at which they are taken; invalid: any
 	Passive      bool
+	Dynamic      bool          // of a range, whose key and minimum TTL are in force on the listener already
 	Password     string        // TCP MD5 key, at most 80 octets; empty: none
 	TTL          uint8         // of what is sent; 0: the system's
 	TTLMin       uint8         // of what is taken; 0: any
@@ -97,7 +101,9 @@ type Relay struct {
 	mu     sync.Mutex
 	closed bool
 	peers  map[netip.Addr]*neighbor
-	seen   time.Time // when a stranger was logged
+	ranges []Range
+	guests map[netip.Addr]*net.TCPConn // of ranges, and no neighbours yet
+	seen   time.Time                   // when a stranger was logged
 }
 
 // Start begins to listen. Errors wrap ErrListen.
@@ -106,7 +112,7 @@ func Start(ctx context.Context, cfg Config) (*Relay, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Relay{cfg: cfg, lis: lis, peers: map[netip.Addr]*neighbor{}}
+	r := &Relay{cfg: cfg, lis: lis, peers: map[netip.Addr]*neighbor{}, guests: map[netip.Addr]*net.TCPConn{}}
 	for _, l := range lis.socks {
 		r.accepts.Add(1)
 		go r.accept(l)
@@ -142,6 +148,10 @@ func (r *Relay) welcome(c *net.TCPConn) {
 	}
 	r.mu.Lock()
 	n := r.peers[from.Addr()]
+	if n == nil && r.receive(c, from.Addr()) {
+		r.mu.Unlock()
+		return
+	}
 	now := time.Now()
 	log := n == nil && now.Sub(r.seen) >= time.Second // no more often: it is for the stranger to decide how often
 	if log {
@@ -155,6 +165,10 @@ func (r *Relay) welcome(c *net.TCPConn) {
 		}
 		return
 	}
+	n.welcome(c)
+}
+
+func (n *neighbor) welcome(c *net.TCPConn) {
 	raw, err := c.SyscallConn()
 	if err == nil {
 		err = onSocket(raw, n.cfg.secure)
@@ -178,44 +192,66 @@ func (r *Relay) Add(p Peer) error {
 	}
 	n := &neighbor{r: r, cfg: p, self: speaker{r.cfg.RouterID, p.LocalAS}, wake: make(chan struct{}, 1)}
 	n.ctx, n.stop = context.WithCancel(context.Background())
+	guest, err := r.enter(n)
+	if err != nil {
+		n.stop()
+		return err
+	}
+	if guest != nil {
+		n.welcome(guest)
+	}
+	return nil
+}
+
+// enter gives the connection with which the neighbour has come, if it has.
+func (r *Relay) enter(n *neighbor) (*net.TCPConn, error) {
+	p := n.cfg
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
-		return net.ErrClosed
+		return nil, net.ErrClosed
 	}
 	if r.peers[p.Address] != nil {
-		return fmt.Errorf("%w: %s", ErrExists, p.Address)
+		return nil, fmt.Errorf("%w: %s", ErrExists, p.Address)
 	}
 	if err := r.secure(p); err != nil {
-		return errors.Join(err, r.unsecure(p))
+		return nil, errors.Join(err, r.unsecure(p))
 	}
 	r.peers[p.Address] = n
 	n.wg.Add(1)
 	go n.runSteps()
-	return nil
+	guest := r.guests[p.Address]
+	delete(r.guests, p.Address)
+	return guest, nil
 }
 
 // secure needs mu, as unsecure.
 func (r *Relay) secure(p Peer) error {
+	if p.Dynamic {
+		return nil
+	}
 	if p.Password != "" {
 		if err := r.lis.setKey(p.Address, p.Password); err != nil {
 			return err
 		}
 	}
-	if p.TTLMin == 0 {
+	if p.TTLMin == 0 && !r.guarded(p.Address) {
 		return nil
 	}
 	min := r.minTTLs()
-	min[p.Address] = p.TTLMin
+	min[hostPrefix(p.Address)] = p.TTLMin
 	return r.lis.setMinTTL(min)
 }
 
 func (r *Relay) unsecure(p Peer) error {
+	if p.Dynamic {
+		return nil
+	}
 	var errs []error
 	if p.Password != "" {
 		errs = append(errs, r.lis.setKey(p.Address, r.keyOf(p.Address)))
 	}
-	if p.TTLMin != 0 {
+	if p.TTLMin != 0 || r.guarded(p.Address) {
 		errs = append(errs, r.lis.setMinTTL(r.minTTLs()))
 	}
 	return errors.Join(errs...)
@@ -224,18 +260,24 @@ func (r *Relay) unsecure(p Peer) error {
 // keyOf is the key that neighbours with the address have on any interface: keys of the kernel have none.
 func (r *Relay) keyOf(a netip.Addr) string {
 	for other, n := range r.peers {
-		if other.WithZone("") == a.WithZone("") && n.cfg.Password != "" {
+		if other.WithZone("") == a.WithZone("") && n.cfg.Password != "" && !n.cfg.Dynamic {
 			return n.cfg.Password
 		}
 	}
 	return ""
 }
 
-func (r *Relay) minTTLs() map[netip.Addr]uint8 {
-	m := map[netip.Addr]uint8{}
+// minTTLs has 0 for those that are inside of a range with a minimum and have none themselves.
+func (r *Relay) minTTLs() map[netip.Prefix]uint8 {
+	m := map[netip.Prefix]uint8{}
+	for _, x := range r.ranges {
+		if x.TTLMin != 0 || r.guarded(x.Prefix.Addr()) {
+			m[x.Prefix] = x.TTLMin
+		}
+	}
 	for a, n := range r.peers {
-		if n.cfg.TTLMin != 0 {
-			m[a] = n.cfg.TTLMin
+		if !n.cfg.Dynamic && (n.cfg.TTLMin != 0 || r.guarded(a)) {
+			m[hostPrefix(a)] = n.cfg.TTLMin
 		}
 	}
 	return m
@@ -292,6 +334,9 @@ func (r *Relay) Close() {
 	r.closed = true
 	ns := r.peers
 	r.peers = map[netip.Addr]*neighbor{}
+	for a := range r.guests {
+		r.dismissGuest(a)
+	}
 	r.mu.Unlock()
 	r.lis.close()
 	r.accepts.Wait()

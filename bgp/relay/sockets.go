@@ -105,8 +105,14 @@ func (p *Peer) probe() error {
 }
 
 // setKey puts a TCP MD5 key on a socket; an empty one takes it off.
-func setKey(fd int, peer netip.Addr, key string) error {
-	sig := &unix.TCPMD5Sig{Keylen: uint16(len(key))}
+func setKey(fd int, peer netip.Addr, key string) error { return setKeyOf(fd, hostPrefix(peer), key) }
+
+// setKeyOf does so for all addresses of a prefix. Of several keys that of the longest prefix counts.
+func setKeyOf(fd int, of netip.Prefix, key string) error {
+	sig, name, peer := &unix.TCPMD5Sig{Keylen: uint16(len(key))}, unix.TCP_MD5SIG, of.Addr()
+	if !of.IsSingleIP() {
+		name, sig.Flags, sig.Prefixlen = unix.TCP_MD5SIG_EXT, unix.TCP_MD5SIG_FLAG_PREFIX, uint8(of.Bits())
+	}
 	// Data is a sockaddr without its family: port, then for IPv6 the flow label, then the address.
 	if peer.Is4() {
 		sig.Addr.Family = unix.AF_INET
@@ -116,7 +122,7 @@ func setKey(fd int, peer netip.Addr, key string) error {
 		copy(sig.Addr.Data[6:], peer.AsSlice())
 	}
 	copy(sig.Key[:], key)
-	err := unix.SetsockoptTCPMD5Sig(fd, unix.IPPROTO_TCP, unix.TCP_MD5SIG, sig)
+	err := unix.SetsockoptTCPMD5Sig(fd, unix.IPPROTO_TCP, name, sig)
 	if err == nil || key == "" && errors.Is(err, unix.ENOENT) {
 		return nil
 	}
@@ -127,7 +133,10 @@ func setKey(fd int, peer netip.Addr, key string) error {
 	case errors.Is(err, unix.ENOMEM):
 		hint = " (too many neighbours with a password: raise net.core.optmem_max)"
 	}
-	return fmt.Errorf("%w for %s: %w%s", ErrMD5, peer, err, hint)
+	if of.IsSingleIP() {
+		return fmt.Errorf("%w for %s: %w%s", ErrMD5, peer, err, hint)
+	}
+	return fmt.Errorf("%w for %s: %w%s", ErrMD5, of, err, hint)
 }
 
 // control makes what net wants of a function on a socket that isn't connected yet.
@@ -240,11 +249,15 @@ func (l *listeners) hasFamily(a netip.Addr) bool {
 
 // setKey puts the neighbour's key on the listeners of its family; an empty one takes it off.
 func (l *listeners) setKey(peer netip.Addr, key string) error {
+	return l.setKeyOf(hostPrefix(peer), key)
+}
+
+func (l *listeners) setKeyOf(of netip.Prefix, key string) error {
 	return l.each(func(fd int, ipv6 bool) error {
-		if ipv6 != peer.Is6() {
+		if ipv6 != of.Addr().Is6() {
 			return nil
 		}
-		return setKey(fd, peer, key)
+		return setKeyOf(fd, of, key)
 	})
 }
 

@@ -66,14 +66,14 @@ func TestListenersTakeKeysAndFilters(t *testing.T) {
 	if err := ls.setKey(addr("192.0.2.1"), strings.Repeat("x", 81)); !errors.Is(err, ErrMD5) {
 		t.Errorf("a key that is too long: %v", err)
 	}
-	for _, m := range []map[netip.Addr]uint8{{addr("192.0.2.1"): 255}, {}, {}} {
+	for _, m := range []map[netip.Prefix]uint8{{hostPrefix(addr("192.0.2.1")): 255}, {}, {}} {
 		if err := ls.setMinTTL(m); err != nil {
 			t.Errorf("%v: %v", m, err)
 		}
 	}
-	tooMany := map[netip.Addr]uint8{}
+	tooMany := map[netip.Prefix]uint8{}
 	for i := range 5000 {
-		tooMany[netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)})] = 255
+		tooMany[hostPrefix(netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)}))] = 255
 	}
 	if err := ls.setMinTTL(tooMany); !errors.Is(err, ErrTTLMin) {
 		t.Errorf("a filter that the kernel refuses: %v", err)
@@ -160,8 +160,12 @@ func TestConnectionsHaveTheNeighboursTTLAndDSCP(t *testing.T) {
 // The filter's arithmetic, on packets: the VM has no SKF_NET_OFF, so the offsets are moved to where
 // the header is.
 func TestTheTTLFilterDropsOnlyLowTTLsOfItsPeers(t *testing.T) {
-	min := map[netip.Addr]uint8{
-		addr("192.0.2.1"): 255, addr("192.0.2.2"): 100, addr("2001:db8::1"): 255, addr("2001:db8::2"): 100,
+	min := map[netip.Prefix]uint8{}
+	for text, ttl := range map[string]uint8{
+		"192.0.2.1/32": 255, "192.0.2.2/32": 100, "192.0.2.128/25": 64, "192.0.2.129/32": 0,
+		"2001:db8::1/128": 255, "2001:db8::2/128": 100, "2001:db8:0:0:80::/73": 64, "2001:db8:0:0:81::1/128": 0,
+	} {
+		min[netip.MustParsePrefix(text)] = ttl
 	}
 	for _, v6 := range []bool{false, true} {
 		prog := ttlFilter(v6, min)
@@ -182,7 +186,9 @@ func TestTheTTLFilterDropsOnlyLowTTLsOfItsPeers(t *testing.T) {
 		}{
 			{"192.0.2.1", "2001:db8::1", 255, true}, {"192.0.2.1", "2001:db8::1", 254, false}, {"192.0.2.1", "2001:db8::1", 1, false},
 			{"192.0.2.2", "2001:db8::2", 100, true}, {"192.0.2.2", "2001:db8::2", 99, false},
-			{"192.0.2.3", "2001:db8::3", 1, true}, {"192.0.3.1", "2001:db9::1", 1, true},
+			{"192.0.2.3", "2001:db8::3", 1, true},
+			{"192.0.2.200", "2001:db8:0:0:82::9", 64, true}, {"192.0.2.200", "2001:db8:0:0:82::9", 63, false},
+			{"192.0.2.129", "2001:db8:0:0:81::1", 1, true}, {"192.0.3.1", "2001:db9::1", 1, true},
 		} {
 			packet, src := make([]byte, 60), addr(tt.src4)
 			ttlAt, srcAt := 8, 12
@@ -197,7 +203,7 @@ func TestTheTTLFilterDropsOnlyLowTTLsOfItsPeers(t *testing.T) {
 			}
 		}
 	}
-	if ttlFilter(true, map[netip.Addr]uint8{addr("192.0.2.1"): 255}) != nil {
+	if ttlFilter(true, map[netip.Prefix]uint8{hostPrefix(addr("192.0.2.1")): 255}) != nil {
 		t.Error("a filter without need")
 	}
 }

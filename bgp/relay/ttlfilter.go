@@ -1,19 +1,22 @@
 package relay
 
 import (
+	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 )
 
-// setMinTTL makes the listeners drop packets of the given neighbours that arrive with less than their
+// setMinTTL makes the listeners drop packets of the given neighbours and ranges that arrive with less than their
 // minimum TTL (RFC 5082 section 3). The minimum can be set on an accepted connection only, so without
 // this a neighbour far away could complete the handshake and have what it sends at once be read.
 // Accepted connections inherit the filter.
-func (l *listeners) setMinTTL(min map[netip.Addr]uint8) error {
+func (l *listeners) setMinTTL(min map[netip.Prefix]uint8) error {
 	return l.each(func(fd int, ipv6 bool) error {
 		prog := ttlFilter(ipv6, min)
 		if prog == nil {
@@ -42,35 +45,57 @@ func (l *listeners) setMinTTL(min map[netip.Addr]uint8) error {
 	})
 }
 
-// ttlFilter is the socket filter for one family; nil when no peer needs one. The filter of a TCP
-// socket sees the segment from the TCP header on; the IP header is at SKF_NET_OFF.
-func ttlFilter(ipv6 bool, min map[netip.Addr]uint8) []bpf.Instruction {
+// hostPrefix is the prefix that holds an address only. Zones have no place in it.
+func hostPrefix(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a.WithZone(""), a.BitLen()) }
+
+// ttlFilter is the socket filter for one family; nil when none is needed. Of several prefixes that hold a source
+// the longest decides. The filter of a TCP socket sees the segment from the TCP header on; the IP header is at
+// SKF_NET_OFF.
+func ttlFilter(ipv6 bool, min map[netip.Prefix]uint8) []bpf.Instruction {
 	const net = 0xfff00000 // SKF_NET_OFF of linux/filter.h, -0x100000
 	ttlOff, srcOff := uint32(net+8), uint32(net+12)
 	if ipv6 {
 		ttlOff, srcOff = net+7, net+8
 	}
-	var prog []bpf.Instruction
-	for a, ttl := range min {
-		if a.Is6() != ipv6 {
-			continue
+	var list []netip.Prefix
+	for p := range min {
+		if p.Addr().Is6() == ipv6 {
+			list = append(list, p)
 		}
-		b := a.AsSlice()
-		words := len(b) / 4
-		for w := range words {
-			v := uint32(b[4*w])<<24 | uint32(b[4*w+1])<<16 | uint32(b[4*w+2])<<8 | uint32(b[4*w+3])
-			// On a difference skip the rest of this peer's instructions: two for each word that
-			// is left, and the three that look at the TTL.
-			skip := uint8(2*(words-w-1) + 3)
-			prog = append(prog, bpf.LoadAbsolute{Off: srcOff + uint32(4*w), Size: 4},
-				bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: v, SkipTrue: skip})
-		}
-		prog = append(prog, bpf.LoadAbsolute{Off: ttlOff, Size: 1},
-			bpf.JumpIf{Cond: bpf.JumpGreaterOrEqual, Val: uint32(ttl), SkipTrue: 1},
-			bpf.RetConstant{Val: 0})
 	}
-	if prog == nil {
+	if len(list) == 0 {
 		return nil
 	}
-	return append(prog, bpf.RetConstant{Val: 0xffffffff})
+	slices.SortFunc(list, func(a, b netip.Prefix) int {
+		return cmp.Or(cmp.Compare(b.Bits(), a.Bits()), a.Addr().Compare(b.Addr()))
+	})
+	pass := bpf.RetConstant{Val: 0xffffffff}
+	var prog []bpf.Instruction
+	for _, p := range list {
+		rule := matchPrefix(p, srcOff)
+		rule = append(rule, bpf.LoadAbsolute{Off: ttlOff, Size: 1},
+			bpf.JumpIf{Cond: bpf.JumpGreaterOrEqual, Val: uint32(min[p]), SkipTrue: 1},
+			bpf.RetConstant{Val: 0}, pass)
+		for i, in := range rule {
+			if j, ok := in.(bpf.JumpIf); ok && j.Cond == bpf.JumpNotEqual {
+				j.SkipTrue = uint8(len(rule) - 1 - i) // to the next prefix
+				rule[i] = j
+			}
+		}
+		prog = append(prog, rule...)
+	}
+	return append(prog, pass)
+}
+
+// matchPrefix compares the source with a prefix, word by word. Where its JumpNotEqual go is to be filled in.
+func matchPrefix(p netip.Prefix, srcOff uint32) (rule []bpf.Instruction) {
+	b := p.Masked().Addr().AsSlice()
+	for at := 0; at < p.Bits(); at += 32 {
+		rule = append(rule, bpf.LoadAbsolute{Off: srcOff + uint32(at/8), Size: 4})
+		if rest := p.Bits() - at; rest < 32 {
+			rule = append(rule, bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: ^uint32(0) << (32 - rest)})
+		}
+		rule = append(rule, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: binary.BigEndian.Uint32(b[at/8:])})
+	}
+	return rule
 }

@@ -100,6 +100,8 @@ type BGP struct {
 	AcceptProxies []Prefix   `yaml:"accept_proxies"`
 	AcceptFrom    []Prefix   `yaml:"accept_from"` // originators' BGP Identifiers
 	Neighbors     []Neighbor `yaml:"neighbors"`
+
+	ListenRanges []ListenRange `yaml:"listen_ranges"` // of neighbours that come by themselves
 }
 
 // OwnRestart says how neighbours treat restarts of this program.

@@ -63,6 +63,9 @@ func (b *BGP) fillDefaults(given func(string) bool) {
 			n.SendNHC = &ibgp
 		}
 	}
+	for i := range b.ListenRanges {
+		b.ListenRanges[i].fillDefaults(given, index("bgp.listen_ranges", i), b.AS)
+	}
 }
 
 // fillDefaults takes the mode of senders that name none.

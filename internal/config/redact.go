@@ -16,6 +16,12 @@ func (c *Config) Redacted() (string, error) {
 				bgp.Neighbors[i].Password = redacted
 			}
 		}
+		bgp.ListenRanges = append([]ListenRange(nil), c.BGP.ListenRanges...)
+		for i := range bgp.ListenRanges {
+			if bgp.ListenRanges[i].Password != "" {
+				bgp.ListenRanges[i].Password = redacted
+			}
+		}
 		shown.BGP = &bgp
 	}
 	if c.ISIS != nil {

@@ -79,6 +79,9 @@ func (a *app) neighborBlocks(w io.Writer, list []*pncv1.Neighbor) error {
 
 func (a *app) neighborBlock(w io.Writer, n *pncv1.Neighbor) error {
 	options := []string{}
+	if r := n.GetRange(); r != "" {
+		options = append(options, "dynamic, from "+r)
+	}
 	if n.GetPassive() {
 		options = append(options, "passive")
 	}

@@ -221,6 +221,9 @@ func (d *Daemon) reconfigureBGP(next *config.Config) error {
 	if err != nil {
 		return err
 	}
+	if settings, err = withOwn(settings); err != nil {
+		return err
+	}
 	return d.speaker.Reconfigure(settings)
 }
 

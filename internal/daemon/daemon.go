@@ -91,6 +91,9 @@ func New(cfg *config.Config, path string, log *logrus.Logger) (*Daemon, error) {
 		if err != nil {
 			return nil, err
 		}
+		if settings, err = withOwn(settings); err != nil {
+			return nil, err
+		}
 		settings.Restart.Restarted = leftBehind(&cfg.BGP.GracefulRestart)
 		if d.speaker, err = bgp.NewSpeaker(settings, d.table, d.now, log.WithField("part", "bgp")); err != nil {
 			return nil, err

@@ -58,6 +58,9 @@ func neighborMessage(n *bgp.NeighborStatus) *pncv1.Neighbor {
 		Stale: uint64(n.Stale), StaleUntil: stamp(n.StaleUntil),
 		RestartTime: uint32(n.RestartTime.Seconds()), LongLivedTime: uint32(n.LongLivedTime.Seconds()),
 	}
+	if n.Range.IsValid() {
+		out.Range = n.Range.String()
+	}
 	if n.LocalAddress.IsValid() {
 		out.LocalAddress, out.LocalPort, out.RemotePort = n.LocalAddress.String(), uint32(n.LocalPort), uint32(n.RemotePort)
 	}

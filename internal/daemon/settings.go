@@ -111,6 +111,13 @@ func bgpSettings(c *config.Config) (bgp.Config, error) {
 		}
 		out.Neighbors = append(out.Neighbors, n)
 	}
+	for i := range b.ListenRanges {
+		r, err := rangeSettings(&b.ListenRanges[i])
+		if err != nil {
+			return bgp.Config{}, err
+		}
+		out.Ranges = append(out.Ranges, r)
+	}
 	if c.Proxy != nil {
 		out.Originate = originations(c.Proxy)
 	}

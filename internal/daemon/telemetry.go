@@ -16,7 +16,7 @@ func (x exported) Snapshot() telemetry.Snapshot {
 	ready, _ := d.Ready()
 	out := telemetry.Snapshot{
 		Version: version.Get().String(), Node: d.node, StartedAt: d.started, Enabled: d.Enabled(), Ready: ready,
-		Tables: d.tables(), Neighbors: d.exportedNeighbors(), Senders: d.exportedSenders(),
+		Tables: d.tables(), Neighbors: d.exportedNeighbors(), Ranges: d.exportedRanges(), Senders: d.exportedSenders(),
 		Records: telemetry.Records{Made: d.recorder.Made(), Overwritten: d.recorder.Overwritten(), Dropped: d.recorder.Dropped()},
 	}
 	if b := d.config.Load().BGP; b != nil {
@@ -76,10 +76,13 @@ func (d *Daemon) exportedNeighbors() []telemetry.Neighbor {
 	if d.speaker == nil {
 		return nil
 	}
-	families := map[netip.Addr][]string{}
+	families, ranges := map[netip.Addr][]string{}, map[netip.Prefix][]string{}
 	if b := d.config.Load().BGP; b != nil {
 		for i := range b.Neighbors {
 			families[b.Neighbors[i].Address.Addr] = b.Neighbors[i].Families
+		}
+		for i := range b.ListenRanges {
+			ranges[b.ListenRanges[i].Prefix.Prefix] = b.ListenRanges[i].Families
 		}
 	}
 	var out []telemetry.Neighbor
@@ -90,6 +93,9 @@ func (d *Daemon) exportedNeighbors() []telemetry.Neighbor {
 			Stale: uint64(n.Stale), Disregarded: map[string]uint64{}, SessionError: n.LastError != "",
 			LocalAS: n.LocalAS, Families: families[n.Address], Shutdown: n.Shutdown != "", MD5: n.MD5,
 			SentUpdates: n.SentUpdates, Refused: n.Refused,
+		}
+		if n.Range.IsValid() {
+			x.Families, x.Range = ranges[n.Range], n.Range.String()
 		}
 		if n.RouterID.IsValid() {
 			x.RouterID = n.RouterID.String()

@@ -93,6 +93,11 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 		x.neighbor(s.Neighbors[i])
 		x.peer(&s.Neighbors[i], s.RouterID, time.Now())
 	}
+	for _, r := range s.Ranges {
+		x.gauge(descRangeNow, float64(r.Neighbors), r.Prefix)
+		x.gauge(descRangeLimit, float64(r.Limit), r.Prefix)
+		x.counter(descRangeRefused, r.Refused, r.Prefix)
+	}
 	x.advertisements(s.Advertisements, s.Sources)
 	x.senders(s.Senders)
 	for _, t := range s.Taps {

@@ -28,9 +28,13 @@ var (
 	frrIn     = plain("frr_bgp_peer_prefixes_received_count_total", "Number of prefixes received; sessions of one family only.", frrPeer...)
 	frrOut    = plain("frr_bgp_peer_prefixes_advertised_count_total", "Number of prefixes advertised; sessions of one family only.", frrPeer...)
 
-	descPeerRefused = desc("bgp_neighbor_refused_total", "Announcements of the neighbour that its prefix list did not take.", "neighbor")
-	descAdverts     = desc("bgp_advertisements", "Sender prefixes to announce, by what asked for them (config, source, request, or lease for a request with one) and by whether the capability is announced now.", "from", "active")
-	descSources     = desc("sender_source_prefixes", "Sender prefixes that a source has now.", "source")
+	descPeerRefused  = desc("bgp_neighbor_refused_total", "Announcements of the neighbour that its prefix list did not take.", "neighbor")
+	descPeerRange    = desc("bgp_neighbor_range", "The range from which the neighbour has come by itself; absent for a configured one. The value is always 1.", "neighbor", "range")
+	descRangeNow     = desc("bgp_range_neighbors", "Neighbours that have come from the range and are there.", "range")
+	descRangeLimit   = desc("bgp_range_limit", "How many neighbours the range takes.", "range")
+	descRangeRefused = desc("bgp_range_refused_total", "Connections from the range that were not taken: the limit was reached, or the session could not be begun.", "range")
+	descAdverts      = desc("bgp_advertisements", "Sender prefixes to announce, by what asked for them (config, source, request, or lease for a request with one) and by whether the capability is announced now.", "from", "active")
+	descSources      = desc("sender_source_prefixes", "Sender prefixes that a source has now.", "source")
 )
 
 func plain(name, help string, labels ...string) *prometheus.Desc {
@@ -69,6 +73,9 @@ func (x *exporter) advertisements(list []Advertisements, sources []SenderSource)
 // peer exports a neighbour under the names of others.
 func (x *exporter) peer(n *Neighbor, routerID string, now time.Time) {
 	x.counter(descPeerRefused, n.Refused, n.Address)
+	if n.Range != "" {
+		x.gauge(descPeerRange, 1, n.Address, n.Range)
+	}
 	admin, state := "UP", 0.0
 	switch {
 	case n.Shutdown:

@@ -14,6 +14,7 @@ type Snapshot struct {
 	Parts     []Part
 	Outcomes  []Outcome
 	Neighbors []Neighbor
+	Ranges    []ListenRange
 	Senders   []Sender
 
 	RouterID       string // our own; empty without BGP
@@ -40,6 +41,14 @@ type Outcome struct {
 	Value   uint64
 }
 
+// ListenRange is where BGP neighbours come from by themselves.
+type ListenRange struct {
+	Prefix    string
+	Limit     int
+	Neighbors int    // that are there
+	Refused   uint64 // connections that were not taken
+}
+
 // Neighbor is one BGP neighbour.
 type Neighbor struct {
 	Address      string // without a port
@@ -62,6 +71,7 @@ type Neighbor struct {
 	Families    []string // configured, as in ipv4-unicast
 	Shutdown    bool     // kept down by the configuration
 	MD5         bool
+	Range       string // where it has come from by itself; empty for a configured one
 	SentUpdates uint64
 	Refused     uint64 // announcements that its prefix list did not take
 }

@@ -909,8 +909,10 @@ type Neighbor struct {
 	MessagesSent map[string]uint64 `protobuf:"bytes,31,rep,name=messages_sent,json=messagesSent,proto3" json:"messages_sent,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// Messages received, likewise. Those that the check kept from the engine aren't counted.
 	MessagesReceived map[string]uint64 `protobuf:"bytes,32,rep,name=messages_received,json=messagesReceived,proto3" json:"messages_received,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// The range from which it has come by itself, as in 192.0.2.0/24; empty for a configured neighbour.
+	Range         string `protobuf:"bytes,33,opt,name=range,proto3" json:"range,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Neighbor) Reset() {
@@ -1165,6 +1167,13 @@ func (x *Neighbor) GetMessagesReceived() map[string]uint64 {
 		return x.MessagesReceived
 	}
 	return nil
+}
+
+func (x *Neighbor) GetRange() string {
+	if x != nil {
+		return x.Range
+	}
+	return ""
 }
 
 // Answers ListNeighbors.
@@ -1457,7 +1466,7 @@ const file_pnc_v1_node_proto_rawDesc = "" +
 	"\x11GetConfigResponse\x12\x12\n" +
 	"\x04yaml\x18\x01 \x01(\tR\x04yaml\"0\n" +
 	"\x14ListNeighborsRequest\x12\x18\n" +
-	"\aaddress\x18\x01 \x01(\tR\aaddress\"\x98\v\n" +
+	"\aaddress\x18\x01 \x01(\tR\aaddress\"\xae\v\n" +
 	"\bNeighbor\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\tR\aaddress\x12\x17\n" +
 	"\apeer_as\x18\x02 \x01(\rR\x06peerAs\x12\x19\n" +
@@ -1497,7 +1506,8 @@ const file_pnc_v1_node_proto_rawDesc = "" +
 	"\vremote_port\x18\x1e \x01(\rR\n" +
 	"remotePort\x12G\n" +
 	"\rmessages_sent\x18\x1f \x03(\v2\".pnc.v1.Neighbor.MessagesSentEntryR\fmessagesSent\x12S\n" +
-	"\x11messages_received\x18  \x03(\v2&.pnc.v1.Neighbor.MessagesReceivedEntryR\x10messagesReceived\x1aA\n" +
+	"\x11messages_received\x18  \x03(\v2&.pnc.v1.Neighbor.MessagesReceivedEntryR\x10messagesReceived\x12\x14\n" +
+	"\x05range\x18! \x01(\tR\x05range\x1aA\n" +
 	"\x13NhcDisregardedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\x1a<\n" +
