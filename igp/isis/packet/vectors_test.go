@@ -16,7 +16,7 @@ type vector struct {
 
 func vectors(t testing.TB) (out []vector) {
 	t.Helper()
-	raw, err := os.ReadFile("testdata/igp.json")
+	raw, err := os.ReadFile("../../testdata/igp.json")
 	if err != nil {
 		t.Fatal(err)
 	}
