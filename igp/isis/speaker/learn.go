@@ -22,14 +22,22 @@ type level struct {
 	graphs map[packet.MTID]*spf.Graph
 	spfDue time.Time
 	spfRan time.Time
-	pace   backoff.State                                  // of SPF
-	nodes  map[packet.NodeID]*said                        // what each system says, without pseudonodes and this one
-	out    map[packet.NodeID]map[netip.Prefix]igp.Learned // what was told
-	dirty  map[packet.NodeID]bool                         // to be told anew
+	pace   backoff.State                           // of SPF
+	nodes  map[packet.NodeID]*said                 // what each system says, without pseudonodes and this one
+	out    map[packet.NodeID]map[netip.Prefix]told // what was told
+	named  map[packet.NodeID]string                // with which host name
+	dirty  map[packet.NodeID]bool                  // to be told anew
 
 	notFitting int
 	packErr    error
 	unreadable uint64 // TLVs of LSPs that couldn't be read
+}
+
+// told is what of igp.Learned differs between the prefixes of a system.
+type told struct {
+	proxy     netip.Addr
+	cost      uint32
+	p, leaked bool
 }
 
 // said is what a system says that is of interest here.
@@ -54,7 +62,7 @@ func newLevel(c Config, n uint8) *level {
 		flood:  flooding.New(c.flooding(n)),
 		pack:   origin.New(c.LSPSize - c.Authentication[n].Overhead()),
 		graphs: map[packet.MTID]*spf.Graph{},
-		nodes:  map[packet.NodeID]*said{}, out: map[packet.NodeID]map[netip.Prefix]igp.Learned{}, dirty: map[packet.NodeID]bool{},
+		nodes:  map[packet.NodeID]*said{}, out: map[packet.NodeID]map[netip.Prefix]told{}, named: map[packet.NodeID]string{}, dirty: map[packet.NodeID]bool{},
 	}
 	for _, mt := range []packet.MTID{packet.MTStandard, packet.MTIPv6} {
 		l.graphs[mt] = spf.New(c.System.Node(0))
@@ -190,20 +198,27 @@ func (s *said) proxy(p netip.Prefix, e entry) netip.Addr {
 // tell compares what the dirty systems say, and whether they are reachable, with what was told.
 func (l *level) tell() (out []igp.Learned) {
 	for id := range l.dirty {
-		told := l.out[id]
-		now := l.says(id)
-		for p, old := range told {
+		before, now := l.out[id], l.says(id)
+		originator := id.System().String()
+		for p := range before {
 			if _, still := now[p]; !still {
-				out = append(out, igp.Learned{Prefix: p, Originator: old.Originator, Level: old.Level, Gone: true})
+				out = append(out, igp.Learned{Prefix: p, Originator: originator, Level: l.n, Gone: true})
 			}
 		}
+		name := ""
+		if s := l.nodes[id]; s != nil {
+			name = s.name
+		}
+		renamed := l.named[id] != name
 		for p, v := range now {
-			if old, ok := told[p]; !ok || old != v {
-				out = append(out, v)
+			if old, ok := before[p]; !ok || renamed || old != v {
+				out = append(out, igp.Learned{Prefix: p, Originator: originator, Level: l.n, Name: name, Cost: v.cost, Leaked: v.leaked, P: v.p, Proxy: v.proxy})
 			}
 		}
-		if l.out[id] = now; len(now) == 0 {
+		l.out[id], l.named[id] = now, name
+		if len(now) == 0 {
 			delete(l.out, id)
+			delete(l.named, id)
 		}
 	}
 	clear(l.dirty)
@@ -214,21 +229,20 @@ func (l *level) tell() (out []igp.Learned) {
 }
 
 // says is what a system says as long as it is reachable.
-func (l *level) says(id packet.NodeID) map[netip.Prefix]igp.Learned {
+func (l *level) says(id packet.NodeID) map[netip.Prefix]told {
 	s := l.nodes[id]
 	if s == nil {
 		return nil
 	}
-	now := make(map[netip.Prefix]igp.Learned, len(s.prefixes))
-	originator := id.System().String()
+	now := make(map[netip.Prefix]told, len(s.prefixes))
 	for p, e := range s.prefixes {
 		g := l.graphs[e.topology]
 		if g == nil || g.Cost(id) == spf.Unreachable {
 			continue
 		}
-		v := igp.Learned{Prefix: p, Originator: originator, Level: l.n, Name: s.name, Cost: g.Cost(id), Leaked: e.leaked, P: e.p}
+		v := told{cost: g.Cost(id), leaked: e.leaked, p: e.p}
 		if e.p {
-			v.Proxy = s.proxy(p, e)
+			v.proxy = s.proxy(p, e)
 		}
 		now[p] = v
 	}

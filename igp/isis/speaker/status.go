@@ -88,7 +88,7 @@ func (l *level) status() LevelStatus {
 	for _, told := range l.out {
 		st.Prefixes += len(told)
 		for _, v := range told {
-			if v.P {
+			if v.p {
 				st.Marked++
 			}
 		}
