@@ -123,7 +123,7 @@ func (s *Speaker) Run(ctx context.Context) error {
 			s.reap(ctx)
 			s.follow(ctx)
 			if n >= bulk {
-				s.pause(ctx)
+				s.pause(ctx, n)
 			}
 		case a := <-s.eng.Knocks():
 			s.admit(ctx, a)
@@ -180,18 +180,24 @@ func (s *Speaker) stop() error {
 }
 
 // A batch for the sink has mostEvents at most, which bounds what it takes besides the routes. After bulk
-// events or more at once, as at the begin of a session, the speaker lets more come together for bulkPause: a route
-// table has less to do for one large change than for many small ones.
+// events or more at once, as at the begin of a session, the speaker lets more come together for bulkPause, and twice as
+// long after fewer than largeBulk: a route table has less to do for one large change than for many small ones.
 const (
-	bulk       = 512
+	bulk       = 64
+	largeBulk  = 4096
 	bulkPause  = 50 * time.Millisecond
 	mostEvents = 1 << 16
 )
 
-func (s *Speaker) pause(ctx context.Context) {
+// pause waits after so many events.
+func (s *Speaker) pause(ctx context.Context, n int) {
+	d := bulkPause
+	if n < largeBulk {
+		d *= 2
+	}
 	select {
 	case <-ctx.Done():
-	case <-time.After(bulkPause):
+	case <-time.After(d):
 	}
 }
 
