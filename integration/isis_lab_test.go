@@ -25,6 +25,7 @@ type isisLab struct {
 	dir     string // of the bound files
 	routers []string
 	leaves  []string
+	conns   map[string]*grpc.ClientConn
 }
 
 // isisOptions say what is different from a lab of level 2 without authentication.
@@ -100,7 +101,7 @@ func newISISLab(t *testing.T) *isisLab {
 		t.Skip("frr is not installed")
 	}
 	t.Parallel() // a lab mostly waits, for hellos and for what a purge leaves
-	return &isisLab{bgpLab: &bgpLab{t: t}, dir: t.TempDir()}
+	return &isisLab{bgpLab: &bgpLab{t: t}, dir: t.TempDir(), conns: map[string]*grpc.ClientConn{}}
 }
 
 // write makes a file that a node binds.
@@ -178,14 +179,18 @@ func (l *isisLab) up(topo string) {
 	l.watchRoutes()
 }
 
-// dial connects to the pncd of a leaf.
+// dial gives the connection to the pncd of a leaf.
 func (l *isisLab) dial(node string) *grpc.ClientConn {
 	l.t.Helper()
+	if c := l.conns[node]; c != nil {
+		return c
+	}
 	conn, err := grpc.NewClient("unix://"+filepath.Join(l.RunDir(node), "pncd", "pncd.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	l.t.Cleanup(func() { conn.Close() })
+	l.conns[node] = conn
 	return conn
 }
 
