@@ -1,0 +1,198 @@
+// Package lsdb is the link state database of OSPF (RFC 2328 section 12.2, RFC 5340 section 4.1.1) for one flooding
+// scope: a link, an area or the whole domain. LSAs are kept as the octets that arrived, their age grows, and
+// those that reach MaxAge are told.
+//
+// It is pure, with the time passed in, and does not flood: which instance is taken, and what follows from it,
+// is decided elsewhere.
+package lsdb
+
+import (
+	"bytes"
+	"container/heap"
+	"errors"
+	"iter"
+	"slices"
+	"time"
+
+	"pncd/igp/ospf/packet"
+)
+
+// DefaultMaxLSAs bounds a database, so that a flood of link state IDs can't take all memory.
+const DefaultMaxLSAs = 1 << 16
+
+// ErrFull is given for an LSA that there is no room for.
+var ErrFull = errors.New("ospf: the database holds as many LSAs as it may")
+
+// Entry is one LSA of the database. Only the database changes it, and it is replaced when another instance
+// comes.
+type Entry struct {
+	packet.LSA
+	Installed time.Time // when the instance was stored
+	at        int       // index in the heap of ages; -1 when it does not grow, or was told
+}
+
+// Age is the LSA's age now, in seconds, at most MaxAge.
+func (e *Entry) Age(now time.Time) uint16 {
+	age := e.AgeSeconds()
+	if e.Header.Age&packet.DoNotAge != 0 && age < packet.MaxAge {
+		return age
+	}
+	grown := int64(age) + int64(max(now.Sub(e.Installed), 0)/time.Second)
+	return uint16(min(grown, packet.MaxAge))
+}
+
+// HeaderNow is the entry's header with the age that it has now, as descriptions and acknowledgments name it.
+func (e *Entry) HeaderNow(now time.Time) packet.Header {
+	h := e.Header
+	h.Age = e.Age(now) | h.Age&packet.DoNotAge
+	return h
+}
+
+// AppendTo writes the LSA as it is to be sent over a link with a transmission delay, in seconds: its age
+// grows by that (RFC 2328 section 13.3).
+func (e *Entry) AppendTo(dst []byte, now time.Time, delay uint16) []byte {
+	age := min(e.Age(now)+delay, packet.MaxAge)
+	if age < packet.MaxAge {
+		age |= e.Header.Age & packet.DoNotAge
+	}
+	return e.LSA.Append(dst, age)
+}
+
+// maxAgeAt is when the entry reaches MaxAge; zero when it never does.
+func (e *Entry) maxAgeAt() time.Time {
+	if e.Header.Age&packet.DoNotAge != 0 && e.AgeSeconds() < packet.MaxAge {
+		return time.Time{}
+	}
+	return e.Installed.Add(time.Duration(packet.MaxAge-e.AgeSeconds()) * time.Second)
+}
+
+// DB is the database of one flooding scope. It is not safe for concurrent use.
+type DB struct {
+	limit   int
+	entries map[packet.Key]*Entry
+	sorted  []packet.Key
+	ages    ageHeap
+}
+
+// New makes an empty database for at most so many LSAs; 0 is DefaultMaxLSAs.
+func New(limit int) *DB {
+	if limit == 0 {
+		limit = DefaultMaxLSAs
+	}
+	return &DB{limit: limit, entries: map[packet.Key]*Entry{}}
+}
+
+// Get gives an LSA; nil when there is none.
+func (d *DB) Get(k packet.Key) *Entry { return d.entries[k] }
+
+// Len is the number of LSAs.
+func (d *DB) Len() int { return len(d.entries) }
+
+// All iterates over the LSAs in the order of their keys. The database must not change meanwhile.
+func (d *DB) All() iter.Seq[*Entry] {
+	return func(yield func(*Entry) bool) {
+		for _, k := range d.sorted {
+			if !yield(d.entries[k]) {
+				return
+			}
+		}
+	}
+}
+
+// Change says what an instance that is stored means for those who read the database.
+type Change uint8
+
+// The changes (RFC 2328 section 13.2).
+const (
+	Refreshed Change = iota // the contents are as they were
+	Changed                 // the contents, or whether it counts, are new
+	Added                   // there was none
+)
+
+// Install stores an instance in place of the one that is there. The octets are copied. With force it is
+// stored beyond the limit, too: for own LSAs.
+func (d *DB) Install(now time.Time, l packet.LSA, force bool) (*Entry, Change, error) {
+	old := d.entries[l.Key]
+	if old == nil && len(d.entries) >= d.limit && !force {
+		return nil, 0, ErrFull
+	}
+	l.Raw = bytes.Clone(l.Raw)
+	e := &Entry{LSA: l, Installed: now, at: -1}
+	change := Added
+	if old != nil {
+		change = compare(now, old, e)
+		d.unschedule(old)
+	} else {
+		i, _ := slices.BinarySearchFunc(d.sorted, l.Key, packet.Key.Compare)
+		d.sorted = slices.Insert(d.sorted, i, l.Key)
+	}
+	d.entries[l.Key] = e
+	if !e.maxAgeAt().IsZero() {
+		heap.Push(&d.ages, e)
+	}
+	return e, change, nil
+}
+
+// compare applies RFC 2328 section 13.2: the options, whether the age is MaxAge, the length and the body count.
+func compare(now time.Time, old, e *Entry) Change {
+	gone := func(e *Entry) bool { return e.Age(now) == packet.MaxAge }
+	if old.Options != e.Options || gone(old) != gone(e) || !bytes.Equal(old.Body(), e.Body()) {
+		return Changed
+	}
+	return Refreshed
+}
+
+// Remove forgets an LSA. It reports whether there was one.
+func (d *DB) Remove(k packet.Key) bool {
+	e := d.entries[k]
+	if e == nil {
+		return false
+	}
+	d.unschedule(e)
+	delete(d.entries, k)
+	if i, ok := slices.BinarySearchFunc(d.sorted, k, packet.Key.Compare); ok {
+		d.sorted = slices.Delete(d.sorted, i, i+1)
+	}
+	return true
+}
+
+func (d *DB) unschedule(e *Entry) {
+	if e.at >= 0 {
+		heap.Remove(&d.ages, e.at)
+	}
+}
+
+// Aged gives the LSAs that have reached MaxAge since the last call. They stay until they are removed.
+func (d *DB) Aged(now time.Time) (list []*Entry) {
+	for len(d.ages) > 0 && !d.ages[0].maxAgeAt().After(now) {
+		list = append(list, heap.Pop(&d.ages).(*Entry))
+	}
+	return list
+}
+
+// Wake is when the next LSA reaches MaxAge; zero when none does.
+func (d *DB) Wake() time.Time {
+	if len(d.ages) == 0 {
+		return time.Time{}
+	}
+	return d.ages[0].maxAgeAt()
+}
+
+// ageHeap has the LSA that reaches MaxAge first on top.
+type ageHeap []*Entry
+
+func (h ageHeap) Len() int           { return len(h) }
+func (h ageHeap) Less(i, j int) bool { return h[i].maxAgeAt().Before(h[j].maxAgeAt()) }
+func (h ageHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i]; h[i].at, h[j].at = i, j }
+func (h *ageHeap) Push(x any) {
+	e := x.(*Entry)
+	e.at = len(*h)
+	*h = append(*h, e)
+}
+func (h *ageHeap) Pop() any {
+	old := *h
+	e := old[len(old)-1]
+	*h = old[:len(old)-1]
+	e.at = -1
+	return e
+}
