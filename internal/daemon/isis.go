@@ -114,7 +114,7 @@ func (p *isisPart) linksChanged(now map[string]host.Interface) {
 		i, there := now[name]
 		l := speaker.Link{}
 		if there && i.Up && i.Carrier && len(i.MAC) == 6 {
-			l = speaker.Link{Up: true, MTU: i.MTU, MAC: [6]byte(i.MAC)}
+			l = speaker.Link{Up: true, Index: i.Index, MTU: i.MTU, MAC: [6]byte(i.MAC)}
 			for _, a := range i.Addresses {
 				switch a := a.Addr(); {
 				case a.Is4():

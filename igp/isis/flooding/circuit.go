@@ -43,15 +43,25 @@ func (m *Machine) CircuitUp(now time.Time, id CircuitID, c CircuitConfig) {
 	}
 	n := &circuit{CircuitConfig: c, id: id, srm: newQueue(), ssn: map[packet.LSPID]packet.Entry{}, unnamed: &m.counters.Unnamed}
 	m.circuits[id] = n
-	if !c.LAN {
-		// Everything is sent, and the CSNP spares the neighbour what it has (clause 7.3.17).
-		for e := range m.db.All() {
-			n.flood(now, e.ID)
-		}
-	}
-	if !c.LAN || c.Designated {
+	switch {
+	case !c.LAN:
+		m.Resync(now, id)
+	case c.Designated:
 		n.csnp = now
 	}
+}
+
+// Resync sends everything on a circuit, and a CSNP, which spares the neighbour what it has: a point-to-point
+// circuit has come up (ISO 10589 clause 7.3.17), or a neighbour restarts (RFC 8706 section 3.2.1 c).
+func (m *Machine) Resync(now time.Time, id CircuitID) {
+	c := m.circuits[id]
+	if c == nil {
+		return
+	}
+	for e := range m.db.All() {
+		c.srm.set(e.ID, now)
+	}
+	c.csnp = now
 }
 
 // CircuitDown ends flooding on a circuit: its last adjacency is gone.

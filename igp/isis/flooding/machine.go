@@ -244,6 +244,17 @@ func (m *Machine) floodAll(now time.Time, id packet.LSPID) {
 	}
 }
 
+// signPurge authenticates what an LSP whose lifetime has ended is flooded as.
+func (m *Machine) signPurge(now time.Time, e *lsdb.Entry) bool {
+	p := e.LSP()
+	raw, err := m.sign(e.AppendTo(nil, now))
+	if err == nil {
+		p.Lifetime = 0
+		_, err = m.db.Put(now, p, raw, true)
+	}
+	return err == nil
+}
+
 func (m *Machine) sign(pdu []byte) ([]byte, error) {
 	if m.cfg.Sign == nil {
 		return pdu, nil
@@ -271,6 +282,9 @@ func (m *Machine) ReceiveSNP(now time.Time, from CircuitID, b []byte) error {
 	entries, err := p.TLVs.Entries()
 	if err != nil {
 		return err
+	}
+	if !p.Complete() && c.LAN && !c.Designated {
+		return nil // it is for the designated system, which answers (clause 7.3.15.2 a)
 	}
 	named := make(map[packet.LSPID]bool, len(entries))
 	for _, e := range entries {
@@ -305,7 +319,8 @@ func (m *Machine) receiveEntry(now time.Time, c *circuit, e packet.Entry) {
 	case lsdb.Older:
 		c.flood(now, e.ID)
 	case lsdb.Newer:
-		if o := m.own[e.ID]; o != nil && e.ID.Node().System() == m.cfg.System {
+		// One that isn't wanted, or not yet, is asked for, so that what is out there is purged.
+		if o := m.own[e.ID]; o != nil && o.wanted && !o.waiting {
 			m.outdo(now, o, e.Sequence)
 			return
 		}
@@ -323,6 +338,10 @@ func (m *Machine) Tick(now time.Time) (out []Send) {
 	expired, forgotten := m.db.Expire(now)
 	for _, e := range expired {
 		m.changed = append(m.changed, e.ID)
+		// Neighbours with keys refuse a purge that isn't authenticated (RFC 5304 section 2).
+		if m.cfg.Sign != nil && !m.signPurge(now, e) {
+			continue // they take it for expired by themselves
+		}
 		m.floodAll(now, e.ID)
 	}
 	for _, id := range forgotten {

@@ -17,8 +17,10 @@ type own struct {
 	sequence uint32
 	made     time.Time // when the last version was made
 	pace     backoff.State
-	due      time.Time // when the next one is made; zero: never
-	waiting  bool      // until due, for the end of the sequence space to be forgotten
+	outdoing bool          // the next version outdoes one that was seen
+	outdone  backoff.State // of such versions
+	due      time.Time     // when the next one is made; zero: never
+	waiting  bool          // until due, for the end of the sequence space to be forgotten
 }
 
 // Originate says what one of this system's LSPs holds from now on. Its next version is made in a Tick, as
@@ -124,6 +126,10 @@ func (m *Machine) makeVersion(now time.Time, o *own) {
 		o.sequence = max(o.sequence, have.Sequence) // of this system's life before
 	}
 	o.made = now
+	if o.outdoing {
+		o.outdoing = false
+		o.outdone.Ran(now, m.cfg.Generation)
+	}
 	o.pace.Ran(now, m.cfg.Generation)
 	if o.sequence == math.MaxUint32 {
 		m.wrap(now, o)

@@ -37,11 +37,17 @@ func (m *Machine) receiveOwn(now time.Time, c *circuit, p packet.LSP, raw []byte
 }
 
 // outdo makes a version that is newer than one that was seen. It doesn't wait for the generation interval:
-// until it is out, the network believes what this system doesn't say.
+// until it is out, the network believes what this system doesn't say. Only when it comes again and again, as
+// from another system with the same system ID, are the answers backed off, or they would flood the domain.
 func (m *Machine) outdo(now time.Time, o *own, seen uint32) {
 	m.counters.OwnNewer++
 	o.sequence = max(o.sequence, seen)
-	o.due = now
+	pace := m.cfg.Generation
+	pace.Initial = 0
+	o.outdoing = true
+	if at := o.outdone.Next(now, pace); o.due.IsZero() || at.Before(o.due) {
+		o.due = at
+	}
 }
 
 // receiveUnwanted purges an own LSP that this system doesn't want (clause 7.3.16.4), in the version that was

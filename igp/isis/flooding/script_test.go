@@ -19,6 +19,7 @@ import (
 //	== name, or the trap that it holds
 //	up 1 | up 1 lan | up 1 lan dis       a circuit comes up, point-to-point unless said otherwise
 //	down 1
+//	resync 1                             a neighbour of the circuit restarts
 //	generation 50ms 200ms 5s             the back-off of own LSPs; without it at most one version in 5 s
 //	own 1.00-00 [text] | unown 1.00-00 | stop
 //	> 1 lsp 2.00-00 5 [life=900] [text=x] [badsum]      a PDU arrives
@@ -86,6 +87,8 @@ func (s *script) do(f []string) {
 	case "up":
 		c := CircuitConfig{MTU: 1492, LAN: slices.Contains(f, "lan"), Designated: slices.Contains(f, "dis")}
 		s.m.CircuitUp(s.now, s.circuit(f[1]), c)
+	case "resync":
+		s.m.Resync(s.now, s.circuit(f[1]))
 	case "down":
 		s.m.CircuitDown(s.circuit(f[1]))
 	case "generation":

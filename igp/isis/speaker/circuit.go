@@ -23,7 +23,7 @@ type circuit struct {
 }
 
 func (l Link) equal(o Link) bool {
-	return l.Up == o.Up && l.MAC == o.MAC && l.MTU == o.MTU && slices.Equal(l.IPv4, o.IPv4) && slices.Equal(l.IPv6, o.IPv6)
+	return l.Up == o.Up && l.Index == o.Index && l.MAC == o.MAC && l.MTU == o.MTU && slices.Equal(l.IPv4, o.IPv4) && slices.Equal(l.IPv6, o.IPv6)
 }
 
 func circuitID(n int) flooding.CircuitID  { return flooding.CircuitID(n) }
@@ -176,9 +176,13 @@ func (m *Machine) take(now time.Time, c *circuit) {
 	if c.p2p != nil {
 		for _, e := range c.p2p.Events() {
 			for _, l := range m.levels {
-				if e.Neighbor.Levels&l.n != 0 {
-					m.flooding(now, c, l, e.Resync)
+				if e.Neighbor.Levels&l.n == 0 {
+					continue
 				}
+				if !e.Up { // also when another one has taken its place at once: that has nothing yet
+					l.flood.CircuitDown(c.id())
+				}
+				m.flooding(now, c, l, e.Resync)
 			}
 			changed = true
 		}
@@ -210,10 +214,12 @@ func (m *Machine) take(now time.Time, c *circuit) {
 // flooding begins or ends it on a circuit, as there is an adjacency that is up or not.
 func (m *Machine) flooding(now time.Time, c *circuit, l *level, resync bool) {
 	up := c.running() && slices.ContainsFunc(c.neighbors(l.n), func(n adjacency.Neighbor) bool { return n.State == adjacency.Up })
-	if !up || resync {
+	if !up {
 		l.flood.CircuitDown(c.id())
+		return
 	}
-	if up {
-		l.flood.CircuitUp(now, c.id(), flooding.CircuitConfig{LAN: c.cfg.LAN, MTU: c.pduLen()})
+	l.flood.CircuitUp(now, c.id(), flooding.CircuitConfig{LAN: c.cfg.LAN, MTU: c.pduLen()})
+	if resync {
+		l.flood.Resync(now, c.id())
 	}
 }

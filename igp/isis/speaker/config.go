@@ -140,11 +140,12 @@ func (c Config) Check() error {
 
 // Link is the state of a circuit's interface.
 type Link struct {
-	Up   bool
-	MAC  [6]byte
-	MTU  int          // of the interface, octets
-	IPv4 []netip.Addr // addresses on it
-	IPv6 []netip.Addr // link-local ones
+	Up    bool
+	Index int // of the interface: one that was made anew has another
+	MAC   [6]byte
+	MTU   int          // of the interface, octets
+	IPv4  []netip.Addr // addresses on it
+	IPv6  []netip.Addr // link-local ones
 }
 
 // llcLen is the length of the LLC header that a frame spends of the MTU.

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"sync/atomic"
 	"time"
@@ -27,8 +26,20 @@ type socket struct {
 
 var llc = [llcLen]byte{0xFE, 0xFE, 0x03}
 
-// llcFilter takes frames whose payload begins with FE FE 03.
+// Offsets of a filter's data about a frame (linux/filter.h).
+const (
+	skfPacketType = 0xFFFFF000 + 4  // SKF_AD_PKTTYPE
+	skfVLANTag    = 0xFFFFF000 + 44 // SKF_AD_VLAN_TAG
+)
+
+// llcFilter takes frames whose payload begins with FE FE 03; not those that go out or to another system, and not
+// those of a VLAN, which belong to the VLAN's own interface, although the socket of the one below sees them.
 var llcFilter = []unix.SockFilter{
+	{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: skfPacketType},
+	{Code: unix.BPF_JMP | unix.BPF_JGT | unix.BPF_K, Jt: 8, K: unix.PACKET_MULTICAST},
+	{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: skfVLANTag},
+	{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: 0x0FFF},
+	{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 5, K: 0},
 	{Code: unix.BPF_LD | unix.BPF_H | unix.BPF_ABS, K: 0},
 	{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 3, K: 0xFEFE},
 	{Code: unix.BPF_LD | unix.BPF_B | unix.BPF_ABS, K: 2},
@@ -153,13 +164,4 @@ func swap16(v uint16) uint16 {
 	var b [2]byte
 	binary.BigEndian.PutUint16(b[:], v)
 	return binary.NativeEndian.Uint16(b[:])
-}
-
-// interfaceIndex is the index of an interface by its name.
-func interfaceIndex(name string) (int, error) {
-	i, err := net.InterfaceByName(name)
-	if err != nil {
-		return 0, fmt.Errorf("isis: interface %s: %w", name, err)
-	}
-	return i.Index, nil
 }

@@ -219,7 +219,7 @@ func (s *Speaker) LinkChanged(ctx context.Context, name string, l Link) (err err
 			s.close(name)
 		}
 		if l.Up {
-			if err = s.open(name); err != nil {
+			if err = s.open(name, l.Index); err != nil {
 				l.Up = false
 			}
 		}
@@ -228,11 +228,7 @@ func (s *Speaker) LinkChanged(ctx context.Context, name string, l Link) (err err
 	return errors.Join(err, aerr)
 }
 
-func (s *Speaker) open(name string) error {
-	index, err := interfaceIndex(name)
-	if err != nil {
-		return err
-	}
+func (s *Speaker) open(name string, index int) error {
 	sock, err := openSocket(index, name)
 	if err != nil {
 		return err

@@ -1,0 +1,47 @@
+package flooding
+
+import (
+	"testing"
+	"time"
+
+	"pncd/igp/isis/auth"
+	"pncd/igp/isis/packet"
+)
+
+// RFC 5304 section 2: neighbours with keys refuse a purge that isn't authenticated, also when it is that of an
+// LSP whose lifetime has ended.
+func TestWhatIsExpiredIsAuthenticated(t *testing.T) {
+	s := newScript(t)
+	k := auth.Key{ID: 1, Algorithm: auth.HMACSHA256, Secret: "s"}
+	chain := auth.Chain{Send: k, Accept: []auth.Key{k}}
+	s.m.SetSign(s.now, chain.Sign)
+	for id := range CircuitID(2) {
+		s.m.CircuitUp(s.now, id, CircuitConfig{MTU: 1492})
+	}
+	lsp := s.build(s.id("2.00-00"), 5, 1000, "")
+	if err := s.m.ReceiveLSP(s.now, 0, lsp); err != nil {
+		t.Fatal(err)
+	}
+	purges := 0
+	for end := s.now.Add(DefaultLSPLifetime + time.Second); s.now.Before(end); s.now = s.now.Add(time.Second) {
+		for _, out := range s.m.Tick(s.now) {
+			if typ, _ := packet.Type(out.PDU); typ != packet.L2LSP {
+				continue
+			}
+			p, err := packet.ParseLSP(out.PDU)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p.Lifetime != 0 {
+				continue
+			}
+			purges++
+			if err := chain.Verify(out.PDU); err != nil {
+				t.Fatalf("%x: %v", out.PDU, err)
+			}
+		}
+	}
+	if purges == 0 {
+		t.Error("no purge")
+	}
+}
