@@ -20,6 +20,7 @@ type LAN struct {
 	next      time.Time                   // hello
 	sent      time.Time                   // the last hello
 	election  time.Time                   // when it may begin: two hello intervals after the start
+	elected   bool                        // it has begun, and whoever calls Tick knows
 	restart   map[[6]byte]packet.SystemID // whose restart the next hello acknowledges
 	refused   [reasonCount]uint64
 	events    []Event
@@ -105,7 +106,7 @@ func (l *LAN) receive(now time.Time, h packet.Hello, mac [6]byte) Reason {
 	if r := h.TLVs.Restart(); r != nil {
 		n.Suppressed = r.Suppress
 		if r.Request && was == Up {
-			n.State = Up
+			n.restarts(old)
 			l.restart[mac] = n.System
 			l.next = soon(now, l.sent)
 			l.events = append(l.events, Event{Neighbor: n, Up: true, Resync: true})
@@ -149,6 +150,7 @@ func (l *LAN) Tick(now time.Time) []packet.Hello {
 			l.down(mac, ReasonHeldTooLong)
 		}
 	}
+	l.elected = !now.Before(l.election)
 	if l.next.After(now) {
 		return nil
 	}
@@ -163,6 +165,9 @@ func (l *LAN) Wake() time.Time {
 		if n.Expires.Before(at) {
 			at = n.Expires
 		}
+	}
+	if !l.elected && l.election.Before(at) {
+		at = l.election // who is designated is known then
 	}
 	return at
 }

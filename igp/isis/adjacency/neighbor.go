@@ -39,6 +39,9 @@ type Neighbor struct {
 	LANID    packet.NodeID // LAN: whom the neighbour takes for the designated system
 	// Suppressed says that the neighbour asks not to be announced as one yet (RFC 8706 section 3.2.2).
 	Suppressed bool
+	// Restarting says that the neighbour restarts: its last hello asked to keep the adjacency (RFC 8706
+	// section 3.2.1), whose holding time is not refreshed until it is done.
+	Restarting bool
 	// Topologies are those that the neighbour announces; none: the standard one (RFC 5120).
 	Topologies []packet.Topology
 }
@@ -128,6 +131,16 @@ func (c *Config) read(h packet.Hello, level uint8) (n Neighbor, why Reason) {
 		return n, ReasonProtocol
 	}
 	return n, ReasonNone
+}
+
+// restarts is for a hello that asks to keep an adjacency that is up (RFC 8706 section 3.2.1 a): only the first such
+// one refreshes the holding time, or a neighbour that never gets ready would stay.
+func (n *Neighbor) restarts(old *Neighbor) {
+	n.State = Up
+	n.Restarting = true
+	if old.Restarting {
+		n.Expires = old.Expires
+	}
 }
 
 // keep makes the neighbour independent of the PDU's memory.

@@ -101,7 +101,7 @@ func (p *P2P) helpRestart(now time.Time, n *Neighbor, was State, r *packet.Resta
 	}
 	n.Suppressed = r.Suppress
 	if r.Request && was == Up {
-		n.State = Up
+		n.restarts(p.neighbor)
 		p.restart = true
 		p.next = soon(now, p.sent)
 		p.events = append(p.events, Event{Neighbor: *n, Up: true, Resync: true})
