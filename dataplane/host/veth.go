@@ -23,6 +23,7 @@ type VethConfig struct {
 	PeerNamespace string // of the other end, as NamespacePath reads it; empty: that of this end
 	Bridge        string // in the other end's namespace, which gets the other end as a port; empty: none
 	Addresses     []netip.Prefix
+	// PeerAddresses of the other end; none: its addresses are the other namespace's affair.
 	PeerAddresses []netip.Prefix
 	MTU           int // of both ends, octets; 0: 1500
 	// Owner is written to this end as its alias: a pair with it is this program's, maybe of a life before.
@@ -227,8 +228,10 @@ func (v *veth) settle(ours, peer netlink.Link) error {
 				return fmt.Errorf("set the MTU of %s: %w", name, err)
 			}
 		}
-		if err := setAddresses(end.h.nl, end.l, end.addrs); err != nil {
-			return err
+		if end.l == ours || len(end.addrs) > 0 { // a router may give its end addresses by itself
+			if err := setAddresses(end.h.nl, end.l, end.addrs); err != nil {
+				return err
+			}
 		}
 		if err := end.h.nl.LinkSetUp(end.l); err != nil {
 			return fmt.Errorf("set %s up: %w", name, err)

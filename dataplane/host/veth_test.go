@@ -112,6 +112,19 @@ func TestAVethPairIntoABridge(t *testing.T) {
 	}
 }
 
+func TestAddressesThatARouterGivesItsEndStay(t *testing.T) {
+	n := newNamespace(t)
+	c := n.pair(func(c *VethConfig) { c.PeerAddresses = nil })
+	n.ok(EnsureVeth(c))
+	a, err := netlink.ParseAddr("198.51.100.1/24")
+	n.ok(err)
+	n.ok(n.nl.AddrAdd(n.link("isis-r"), a))
+	n.ok(EnsureVeth(c)) // as after kill -9
+	if got := n.addresses("isis-r"); !slices.Equal(got, []string{"198.51.100.1/24"}) {
+		t.Errorf("the router's end has %v", got)
+	}
+}
+
 func TestInterfacesOfOthersAreLeftAlone(t *testing.T) {
 	n := newNamespace(t)
 	c := n.pair(nil)

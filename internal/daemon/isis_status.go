@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -46,7 +47,8 @@ func (p *isisPart) Isis(ctx context.Context) (*pncv1.GetIsisResponse, error) {
 	defer p.mu.Unlock()
 	for i := range st.Circuits {
 		c := &st.Circuits[i]
-		out.Circuits = append(out.Circuits, isisCircuit(c, p.errs[c.Name]))
+		// Why its pair can't be made counts also while an interface of that name is there.
+		out.Circuits = append(out.Circuits, isisCircuit(c, cmp.Or(p.attach.err(c.Name), p.errs[c.Name])))
 	}
 	return out, nil
 }
