@@ -91,7 +91,7 @@ func (l *LAN) receive(now time.Time, h packet.Hello, mac [6]byte) Reason {
 		l.down(mac, ReasonReplaced)
 		old = nil
 	}
-	if old == nil && len(l.neighbors) >= MaxNeighbors {
+	if old == nil && len(l.neighbors) >= l.room(now) {
 		return ReasonTooManyNeighbors
 	}
 	n.MAC, n.Expires, n.Priority, n.LANID = mac, now.Add(seconds(h.HoldingTime)), h.Priority&0x7F, h.LANID
@@ -125,6 +125,18 @@ func (l *LAN) receive(now time.Time, h packet.Hello, mac [6]byte) Reason {
 	}
 	l.neighbors[mac] = &n
 	return ReasonNone
+}
+
+// room is how many neighbours a hello can name: one that is longer than the MTU is never sent, and all adjacencies
+// would be lost.
+func (l *LAN) room(now time.Time) int {
+	raw, err := l.bare(now).Append(nil)
+	if err != nil {
+		return 0
+	}
+	const full = 2 + perTLV*6
+	left := l.cfg.MTU - l.cfg.Overhead - len(raw) - restartLen
+	return max(0, min(MaxNeighbors, left/full*perTLV+max(0, left%full-2)/6))
 }
 
 func (l *LAN) down(mac [6]byte, why Reason) {
@@ -192,7 +204,13 @@ func (l *LAN) Designated(now time.Time) (dis *Neighbor, ours bool) {
 	return dis, false
 }
 
-func (l *LAN) hello(now time.Time) packet.Hello {
+const (
+	perTLV     = 42        // MAC addresses in a TLV
+	restartLen = 2 + 3 + 6 // one system's restart that is acknowledged, octets
+)
+
+// bare is a hello without neighbours.
+func (l *LAN) bare(now time.Time) packet.Hello {
 	h := packet.Hello{
 		Header: packet.Header{Type: l.helloType()}, CircuitType: l.cfg.Levels, Source: l.cfg.System,
 		HoldingTime: l.cfg.holding(), Priority: l.cfg.Priority & 0x7F, LANID: l.cfg.System.Node(uint8(l.cfg.Circuit)),
@@ -201,13 +219,18 @@ func (l *LAN) hello(now time.Time) packet.Hello {
 	if dis, _ := l.Designated(now); dis != nil {
 		h.LANID = dis.LANID
 	}
+	return h
+}
+
+func (l *LAN) hello(now time.Time) packet.Hello {
+	h := l.bare(now)
 	up := false
 	var heard []byte
 	for _, mac := range l.macs() {
 		heard = append(heard, mac[:]...)
 		up = up || l.neighbors[mac].State == Up
 	}
-	for some := range slices.Chunk(heard, 42*6) {
+	for some := range slices.Chunk(heard, perTLV*6) {
 		h.TLVs = append(h.TLVs, packet.TLV{Type: packet.TLVISNeighborsLAN, Value: some})
 	}
 	for _, mac := range l.macs() {

@@ -155,17 +155,29 @@ func TestALANNeighborExpires(t *testing.T) {
 }
 
 func TestALANIsBounded(t *testing.T) {
-	a := NewLAN(config(1), packet.Level2, start)
-	h := wire(t, NewLAN(config(2), packet.Level2, start).hello(start))
-	for i := range MaxNeighbors + 1 {
-		h.Source = packet.SystemID{4: byte(i >> 8), 5: byte(i), 0: 9}
-		why := a.Receive(start, h, [6]byte{2, 0, 0, 9, byte(i >> 8), byte(i)})
-		if want := i == MaxNeighbors; want != (why == ReasonTooManyNeighbors) {
-			t.Fatalf("neighbour %d: %s", i, why)
+	for _, mtu := range []int{1497, 600, 8997} {
+		c := config(1)
+		c.MTU, c.Overhead, c.Padding = mtu, 30, PadAlways
+		a := NewLAN(c, packet.Level2, start)
+		h := wire(t, NewLAN(config(2), packet.Level2, start).hello(start))
+		up := 0
+		for i := range MaxNeighbors + 1 {
+			h.Source = packet.SystemID{4: byte(i >> 8), 5: byte(i), 0: 9}
+			switch why := a.Receive(start, h, [6]byte{2, 0, 0, 9, byte(i >> 8), byte(i)}); why {
+			case ReasonNone:
+				up++
+			case ReasonTooManyNeighbors:
+			default:
+				t.Fatalf("neighbour %d: %s", i, why)
+			}
 		}
-	}
-	if raw, err := a.hello(start).Append(nil); err != nil || len(raw) < 6*MaxNeighbors {
-		t.Errorf("a hello that names all: %d octets, %v", len(raw), err)
+		raw, err := a.hello(start).Append(nil)
+		if err != nil || len(raw)+c.Overhead > mtu {
+			t.Errorf("MTU %d: a hello of %d octets with %d neighbours, %v", mtu, len(raw), up, err)
+		}
+		if least := min(MaxNeighbors, (mtu-200)/7); up < least {
+			t.Errorf("MTU %d: %d neighbours, at least %d fit", mtu, up, least)
+		}
 	}
 }
 
