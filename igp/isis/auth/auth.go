@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"pncd/igp/isis/packet"
+	"pncd/igp/keys"
 )
 
 // Algorithm is how a digest is made.
@@ -139,20 +140,13 @@ func (k Key) digest(pdu []byte, at int) []byte {
 	a := algorithms[k.Algorithm]
 	covered := slices.Clone(pdu)
 	packet.ZeroMutable(covered) // RFC 5304 section 2, RFC 5310 section 3.4: lifetime and checksum of an LSP
-	secret := []byte(k.Secret)
 	room := covered[at : at+a.size]
 	clear(room)
 	if k.Algorithm != HMACMD5 {
-		for i := range room { // Apad, RFC 5310 section 3.3
-			room[i] = [...]byte{0x87, 0x8F, 0xE1, 0xF3}[i%4]
-		}
-		if len(secret) > a.size { // Ko, RFC 5310 section 3.3: longer than the digest, not than the block
-			h := a.make()
-			h.Write(secret)
-			secret = h.Sum(nil)
-		}
+		keys.FillApad(room)
+		return keys.HMAC(a.make, []byte(k.Secret), covered)
 	}
-	h := hmac.New(a.make, secret)
+	h := hmac.New(a.make, []byte(k.Secret)) // RFC 5304 section 2: plain HMAC
 	h.Write(covered)
 	return h.Sum(nil)
 }
