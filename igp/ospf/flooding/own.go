@@ -1,0 +1,180 @@
+package flooding
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"pncd/igp/ospf/lsdb"
+	"pncd/igp/ospf/packet"
+)
+
+// ownKey names an own LSA: the same link state ID may be used in several areas.
+type ownKey struct {
+	Where
+	Type packet.LSType
+	ID   packet.ID
+}
+
+// own is an LSA that this router wants to be in the network.
+type own struct {
+	key     packet.Key
+	options uint8
+	body    []byte
+	made    time.Time // the last instance; zero: none
+	due     time.Time // when another one is made; zero: not before the refresh
+	wrap    bool      // the sequence number is at its end: the last instance is being flushed first
+}
+
+// Originate makes an LSA be in the network from now on, or changes it (RFC 2328 section 12.4). An LSA of the
+// domain's scope is refused: a leaf says nothing beyond its area.
+func (m *Machine) Originate(now time.Time, w Where, t packet.LSType, id packet.ID, options uint8, body []byte) error {
+	scope := t.Scope(m.cfg.Version)
+	switch {
+	case scope == packet.ScopeAS:
+		return fmt.Errorf("ospf: LSA type %#x has the scope of the domain: only LSAs of a link or an area are originated here", uint16(t))
+	case scope != w.Scope:
+		return fmt.Errorf("ospf: LSA type %#x has %s scope, not %s", uint16(t), scope, w.Scope)
+	case m.DB(w) == nil:
+		return fmt.Errorf("ospf: there is no such %s", w.Scope)
+	case packet.HeaderLen+len(body) > 0xFFFF:
+		return fmt.Errorf("ospf: LSA of %d octets: at most 65535", packet.HeaderLen+len(body))
+	}
+	k := ownKey{w, t, id}
+	o := m.own[k]
+	switch {
+	case o == nil:
+		o = &own{key: packet.Key{Type: t, ID: id, Adv: m.cfg.Router}, options: options, body: slices.Clone(body), due: now}
+		// What was flushed a moment ago waits as any other change.
+		if e := m.DB(w).Get(o.key); e != nil && now.Before(e.Installed.Add(m.cfg.MinLSInterval)) {
+			o.due = e.Installed.Add(m.cfg.MinLSInterval)
+		}
+		m.own[k] = o
+	case o.options == options && slices.Equal(o.body, body):
+		return nil
+	default:
+		o.options, o.body = options, slices.Clone(body)
+		m.soon(now, o)
+	}
+	m.make(now, w, o)
+	return nil
+}
+
+// soon makes a new instance due, as soon as MinLSInterval lets it.
+func (m *Machine) soon(now time.Time, o *own) {
+	if o.due = now; !o.made.IsZero() && now.Before(o.made.Add(m.cfg.MinLSInterval)) {
+		o.due = o.made.Add(m.cfg.MinLSInterval)
+	}
+}
+
+// make originates what is due.
+func (m *Machine) make(now time.Time, w Where, o *own) {
+	if o.wrap || o.next(m.cfg.Refresh).After(now) {
+		return
+	}
+	db, seq := m.DB(w), packet.InitialSequence
+	if e := db.Get(o.key); e != nil {
+		if e.Sequence == packet.MaxSequence {
+			// RFC 2328 section 12.1.6: the last instance is flushed, and acknowledged by all, before the first.
+			o.wrap = true
+			m.flush(now, w, e)
+			return
+		}
+		seq = e.Sequence + 1
+	}
+	o.made, o.due = now, time.Time{}
+	lsa, err := packet.NewLSA(m.cfg.Version, packet.Header{Options: o.options, Key: o.key, Sequence: seq}, o.body)
+	if err != nil {
+		return // the length was held to
+	}
+	m.store(now, w, lsa)
+}
+
+// next is when another instance is due.
+func (o *own) next(refresh time.Duration) time.Time {
+	switch {
+	case o.wrap:
+		return time.Time{}
+	case o.made.IsZero() || !o.due.IsZero():
+		return o.due
+	}
+	return o.made.Add(refresh)
+}
+
+// store puts an own LSA into the database and floods it.
+func (m *Machine) store(now time.Time, w Where, lsa packet.LSA) {
+	e, change, err := m.DB(w).Install(now, lsa, true)
+	if err != nil {
+		return // own LSAs are stored beyond the limit
+	}
+	m.installed(w, e)
+	m.flood(now, w, e, nil, nil)
+	if change != lsdb.Refreshed {
+		m.seen(w, lsa.Key)
+	}
+}
+
+// Withdraw flushes an own LSA (RFC 2328 section 14.1).
+func (m *Machine) Withdraw(now time.Time, w Where, t packet.LSType, id packet.ID) {
+	k := ownKey{w, t, id}
+	o := m.own[k]
+	if o == nil {
+		return
+	}
+	delete(m.own, k)
+	if db := m.DB(w); db != nil {
+		if e := db.Get(o.key); e != nil {
+			m.flush(now, w, e)
+		}
+	}
+}
+
+// WithdrawAll flushes all own LSAs. Pending tells when everybody knows.
+func (m *Machine) WithdrawAll(now time.Time) {
+	for _, k := range slices.SortedFunc(maps.Keys(m.own), ownKey.compare) {
+		m.Withdraw(now, k.Where, k.Type, k.ID)
+	}
+}
+
+// Pending reports whether a neighbour has an LSA yet to acknowledge.
+func (m *Machine) Pending() bool {
+	for _, l := range m.links {
+		for _, p := range l.peers {
+			if len(p.waits) > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// flush makes an instance that is in the database reach MaxAge, and tells everybody: the same octets but for the
+// age, so that its checksum stays right whoever made it.
+func (m *Machine) flush(now time.Time, w Where, e *lsdb.Entry) {
+	raw := e.LSA.Append(nil, packet.MaxAge)
+	if lsa, err := packet.ParseLSA(m.cfg.Version, raw); err == nil {
+		m.store(now, w, lsa)
+	}
+}
+
+// ownReceived takes an own LSA that is newer than what this life has made (RFC 2328 section 13.4). It is in the
+// database by now: what is still wanted is made anew with a higher number, and else the received copy is
+// flushed.
+func (m *Machine) ownReceived(now time.Time, w Where, e *lsdb.Entry) {
+	m.count.OwnNewer++
+	o := m.own[ownKey{w, e.Type, e.ID}]
+	switch {
+	case o != nil && !o.wrap:
+		m.soon(now, o)
+		m.make(now, w, o)
+	case e.Age(now) < packet.MaxAge:
+		m.flush(now, w, e)
+	}
+}
+
+// forget drops the own LSAs of databases that are gone.
+func (m *Machine) forget(gone func(Where) bool) {
+	maps.DeleteFunc(m.own, func(k ownKey, _ *own) bool { return gone(k.Where) })
+	maps.DeleteFunc(m.dying, func(k dying, _ struct{}) bool { return gone(k.Where) })
+}
