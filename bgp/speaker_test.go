@@ -115,7 +115,9 @@ func TestEBGPIsDeniedInBothDirectionsByDefault(t *testing.T) {
 	c := start(t, node(port, 65002, atC, bgp.NeighborConfig{Address: addr(atA), PeerAS: 65001, AcceptEBGP: true}))
 	a.Must(request{Enable: ptr(true)})
 	c.AwaitUp(atA)
-	got := b.Await("the PNC that is not believed", func(a answer) bool { return len(a.Disregarded) > 0 })
+	got := b.Await("the PNC that is not believed, counted", func(a answer) bool {
+		return len(a.Disregarded) > 0 && a.Neighbors[0].Disregarded[pnc.DisregardEBGPNotAllowed] > 0
+	})
 	ev := got.Disregarded[0]
 	if ev.Reason != pnc.DisregardEBGPNotAllowed || ev.Route.Proxy != addr("198.51.100.7") || ev.Kind != pnc.EventDisregarded {
 		t.Errorf("disregarded %+v", ev)

@@ -23,6 +23,15 @@ func (n *neighbor) setState(s State, down bool) {
 	}
 	n.state, n.down = s, down
 	n.met = n.met || s == Established
+	if l := n.leg; l != nil && !l.ended {
+		// GoBGP ends a session without closing its connection when it finds the OPEN wrong before it has noted
+		// whose it is (v3.37.0: fsm.h is set once its goroutine runs). The leg would stay for good.
+		var until time.Time
+		if s == Down || s == Active {
+			until = time.Now().Add(closeTime)
+		}
+		l.tcp.SetReadDeadline(until)
+	}
 	n.poke()
 }
 

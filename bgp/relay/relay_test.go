@@ -174,6 +174,15 @@ func TestAConnectionWaitsForASpeakerThatIsNotReady(t *testing.T) {
 	r.expect(4)
 }
 
+// GoBGP may give a session up and leave its connection open.
+func TestALegThatTheSpeakerHasGivenUpIsClosed(t *testing.T) {
+	n, first := up(t, "127.0.0.40", Peer{})
+	n.relay.Tell(n.peer.Address, Down, false)
+	first.closed()
+	n.await("the end of the leg", func() bool { return len(n.ended) == 1 })
+	connect(t, "127.0.0.42", addrPort(first.RemoteAddr())).establish(false)
+}
+
 func TestANeighbourThatIsToStayDownIsRefused(t *testing.T) {
 	n, port := passive(t, "127.0.0.40", Peer{})
 	n.relay.Tell(n.peer.Address, Down, true)
