@@ -272,6 +272,7 @@ func TestKeysUnfitForTheVersion(t *testing.T) {
 		{"long password", packet.V2, Key{Algorithm: Simple, Secret: "123456789"}, "at most 8"},
 		{"long MD5", packet.V2, Key{Algorithm: MD5, Secret: strings.Repeat("s", 17)}, "at most 16"},
 		{"bound MD5", packet.V2, Key{Algorithm: MD5, Secret: "s", BindSource: true}, "RFC 7474"},
+		{"protocol ID", packet.V2, Key{Algorithm: HMACSHA1, Secret: "s", SwapProtocolID: true}, "only OSPFv3"},
 		{"unknown", packet.V2, Key{Algorithm: 99, Secret: "s"}, "not known"},
 	} {
 		for _, chain := range []Chain{{Send: c.k}, {Accept: []Key{c.k}}} {

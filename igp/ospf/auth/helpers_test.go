@@ -52,8 +52,12 @@ func keysOf(v packet.Version) (out []Key) {
 			if k.check(v) == nil {
 				out = append(out, k)
 			}
-			if k.BindSource = true; k.check(v) == nil {
-				out = append(out, k)
+			bound, swapped := k, k
+			bound.BindSource, swapped.SwapProtocolID = true, true
+			for _, k := range []Key{bound, swapped} {
+				if k.check(v) == nil {
+					out = append(out, k)
+				}
 			}
 		}
 	}

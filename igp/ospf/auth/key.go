@@ -77,6 +77,10 @@ type Key struct {
 	// BindSource puts the IP source address into the digest of OSPFv2's HMAC-SHA (RFC 7474 section 5), so
 	// that a packet can't be replayed from another address. Both ends must do the same. OSPFv3 always does.
 	BindSource bool
+	// SwapProtocolID swaps the octets of the cryptographic protocol ID that OSPFv3 puts behind the secret
+	// (RFC 7166 section 4.5): ospf6d of FRR 8.4.4 was seen to do so on a little-endian machine. BIRD
+	// 2 keeps to the RFC.
+	SwapProtocolID bool
 }
 
 // String names the key without its secret.
@@ -101,6 +105,8 @@ func (k Key) check(v packet.Version) error {
 		return fmt.Errorf("ospf: %s: %d octets, a secret for MD5 has at most %d (RFC 2328 section D.3)", k, len(k.Secret), maxMD5)
 	case k.BindSource && (v != packet.V2 || k.Algorithm < HMACSHA1):
 		return fmt.Errorf("ospf: %s: only HMAC-SHA of OSPFv2 leaves a choice whether to bind the source address (RFC 7474 section 5)", k)
+	case k.SwapProtocolID && v != packet.V3:
+		return fmt.Errorf("ospf: %s: only OSPFv3 has a protocol ID to swap (RFC 7166 section 4.5)", k)
 	}
 	return nil
 }

@@ -102,7 +102,11 @@ func TestDigestsOfV3AreThoseOfTheRFC(t *testing.T) {
 				text = append(text, 0, 1, 0, byte(16+l), 0, 0, 0, 51)
 				text = binary.BigEndian.AppendUint32(text, 1_800_000_000)
 				text = binary.BigEndian.AppendUint32(text, 1_800_000_000)
-				digest := refHMAC(refHash[k.Algorithm], append([]byte(k.Secret), 0, 1), append(bytes.Clone(text), refApad(l, v3Addr.Source.AsSlice())...))
+				id := []byte{0, 1}
+				if k.SwapProtocolID {
+					id = []byte{1, 0}
+				}
+				digest := refHMAC(refHash[k.Algorithm], append([]byte(k.Secret), id...), append(bytes.Clone(text), refApad(l, v3Addr.Source.AsSlice())...))
 				if want := append(text, digest...); len(want) != len(b) || !bytes.Equal(b[len(b)-l:], digest) || !bytes.Equal(b, want) {
 					t.Errorf("%s, %d octets, %s: got %x\nwant %x", k, len(k.Secret), p.Type(), b, want)
 				}

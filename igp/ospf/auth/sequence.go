@@ -24,7 +24,7 @@ func (s *Sequence) v2(now time.Time) uint32 {
 
 // v3 gives, in the upper 32 bits, the second of the first number, and in the lower ones a count that keeps up
 // with the clock. Each number is greater than the one before, also after a restart (RFC 7166 section 4.1). The
-// lower half never goes back because FRR's ospf6d, unlike the RFC, wants each half by itself to grow; after
+// lower half never goes back because ospf6d of FRR, unlike the RFC, compares it by itself, too; after
 // a restart that needs at most one packet a second before it, on average, hence one Sequence an interface.
 func (s *Sequence) v3(now time.Time) uint64 {
 	clock := min(uint64(max(now.Unix(), 0)), 0xFFFFFFFF)

@@ -13,13 +13,12 @@ import (
 // The authentication trailer (RFC 7166 section 4.1): type, length, reserved, security association ID,
 // sequence number, digest.
 const (
-	trailerLen     = 16 // octets without the digest
-	trailerType    = 1  // HMAC cryptographic authentication
-	lengthAt       = 2
-	associationAt  = 6
-	v3SequenceAt   = 8
-	llsHeaderLen   = 4 // RFC 5613 section 2.1: checksum, length in words of 4 octets
-	protocolOSPFv3 = "\x00\x01"
+	trailerLen    = 16 // octets without the digest
+	trailerType   = 1  // HMAC cryptographic authentication
+	lengthAt      = 2
+	associationAt = 6
+	v3SequenceAt  = 8
+	llsHeaderLen  = 4 // RFC 5613 section 2.1: checksum, length in words of 4 octets
 )
 
 // digestV3 computes the digest of a packet with what follows it, up to the end of the trailer.
@@ -29,7 +28,11 @@ func (k Key) digestV3(b []byte, a Addresses) ([]byte, error) {
 	}
 	source := a.Source.As16()
 	// Section 4.5: the protocol-specific key Ks has the cryptographic protocol ID behind it.
-	return k.hmac([]byte(k.Secret+protocolOSPFv3), slices.Clone(b), source[:]), nil
+	id := "\x00\x01"
+	if k.SwapProtocolID {
+		id = "\x01\x00"
+	}
+	return k.hmac([]byte(k.Secret+id), slices.Clone(b), source[:]), nil
 }
 
 // optionsAt is where the three octets of options of a hello or description are, 0 for the other types.
