@@ -28,6 +28,10 @@ type Config struct {
 	// GobgpSocket is the path of a unix socket on which GoBGP's own API can be read; empty: none.
 	GobgpSocket string
 
+	Stations []Station // that are told over BMP (RFC 7854) what neighbours send
+	// Descr is what they are told that this program is (sysDescr); fixed at the start.
+	Descr string
+
 	Neighbors []NeighborConfig
 	Ranges    []RangeConfig // of neighbours that come by themselves
 	// Own are further addresses of this node, which no range may hold.
@@ -52,6 +56,9 @@ type Config struct {
 
 // Family is an address family of routes.
 type Family = engine.Family
+
+// Station is a BMP station.
+type Station = engine.Station
 
 // The families that are carried.
 const (

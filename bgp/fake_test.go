@@ -31,6 +31,7 @@ type fake struct {
 	announced map[engine.VPNPrefix]engine.Announcement
 	paths     map[engine.VPNPrefix][]engine.RawPath // what the neighbours sent
 	ranges    []engine.Range
+	stations  []engine.Station
 	knocks    chan netip.Addr
 	slow      func() // called in Announce, if set
 }
@@ -75,6 +76,22 @@ func (f *fake) Refuse(a netip.Addr) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.note("refuse %s", a)
+}
+
+func (f *fake) SetStations(list []engine.Station) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stations = list
+	return nil
+}
+
+func (f *fake) Stations() (out []engine.StationStatus) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, s := range f.stations {
+		out = append(out, engine.StationStatus{Station: s})
+	}
+	return out
 }
 
 func (f *fake) Shutdown(_ context.Context, a netip.Addr, why string) error {

@@ -154,6 +154,11 @@ func (s *Speaker) reconfigure(next Config) (again []Family, err error) {
 			return nil, errors.Join(err, s.swapRanges(ctx, next, s.cfg))
 		}
 	}
+	if s.running && !slices.Equal(s.cfg.Stations, next.Stations) {
+		if err := s.eng.SetStations(next.Stations); err != nil {
+			s.log.WithError(err).Error("bgp: the BMP stations stay as they were")
+		}
+	}
 	s.cfg = next
 	if l := learnPolicy(next); !l.equal(s.rib.policy) {
 		s.deliver(s.rib.rejudge(l))

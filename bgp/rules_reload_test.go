@@ -128,8 +128,10 @@ func TestReloadOfTheRestTouchesNoSession(t *testing.T) {
 		"Ranges": {func(c *Config) {
 			c.Ranges = []RangeConfig{{Prefix: prefixes("198.18.0.0/24")[0], Neighbor: NeighborConfig{PeerAS: 65000}}}
 		}, untouched}, // TestReloadOfRangesTouchesWhatChanged has the sessions of ranges
-		"Own":     {func(c *Config) { c.Own = []netip.Addr{addr("192.0.2.1")} }, untouched},
-		"Restart": {func(c *Config) { c.Restart.Deferral = 90 * time.Second }, restart},
+		"Stations": {func(c *Config) { c.Stations = []Station{{Address: netip.MustParseAddrPort("192.0.2.1:11019")}} }, untouched},
+		"Descr":    {func(c *Config) { c.Descr = "another build" }, untouched}, // never changes while the program runs
+		"Own":      {func(c *Config) { c.Own = []netip.Addr{addr("192.0.2.1")} }, untouched},
+		"Restart":  {func(c *Config) { c.Restart.Deferral = 90 * time.Second }, restart},
 	}
 	for i := range reflect.TypeFor[Config]().NumField() {
 		if name := reflect.TypeFor[Config]().Field(i).Name; name != "Neighbors" && changes[name].edit == nil {

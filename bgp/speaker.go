@@ -73,7 +73,7 @@ func NewSpeaker(cfg Config, sink RouteSink, clock func() time.Time, log logrus.F
 	}
 	eng := engine.New(engine.Config{
 		RouterID: full.RouterID, AS: full.AS, ListenPort: full.ListenPort,
-		ListenAddresses: full.ListenAddresses, Log: log, Own: full.Restart.engine(), GobgpSocket: full.GobgpSocket,
+		ListenAddresses: full.ListenAddresses, Log: log, Own: full.Restart.engine(), GobgpSocket: full.GobgpSocket, Descr: full.Descr,
 	})
 	return NewSpeakerOn(eng, full, sink, clock, log)
 }
@@ -152,6 +152,9 @@ func (s *Speaker) start(ctx context.Context) error {
 		if err := s.eng.SetRanges(s.cfg.engineRanges()); err != nil {
 			return err
 		}
+	}
+	if err := s.eng.SetStations(s.cfg.Stations); err != nil {
+		return err
 	}
 	s.running = true
 	s.coming = s.cfg.Restart.begin(s.clock())

@@ -102,6 +102,12 @@ func (s *Speaker) noteSessions() {
 	s.configured.Store(int32(wanted))
 }
 
+// StationStatus is what is known about a BMP station.
+type StationStatus = engine.StationStatus
+
+// Stations gives the BMP stations, sorted by address. Before Run, and after it, none is there.
+func (s *Speaker) Stations() []StationStatus { return s.eng.Stations() }
+
 // AdvertisementStatus is one prefix that this node announces or would announce.
 type AdvertisementStatus struct {
 	OriginateConfig

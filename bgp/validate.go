@@ -122,6 +122,7 @@ func (c *Config) check() error {
 		links[bare] = n
 	}
 	errs = append(errs, c.checkRanges()...)
+	errs = append(errs, c.checkStations()...)
 	errs = append(errs, c.checkContexts()...)
 	places := map[PrefixKey]bool{}
 	for _, o := range c.Originate {
@@ -134,6 +135,29 @@ func (c *Config) check() error {
 		places[o.key()] = true
 	}
 	return errors.Join(errs...)
+}
+
+// mostStatistics is the longest interval between statistics: GoBGP has 16 bits of seconds.
+const mostStatistics = (1<<16 - 1) * time.Second
+
+func (c *Config) checkStations() (errs []error) {
+	seen := map[netip.AddrPort]bool{}
+	for _, s := range c.Stations {
+		bad := func(rule string, args ...any) {
+			errs = append(errs, wrong("BMP station "+s.Address.String(), rule, args...))
+		}
+		if a := s.Address.Addr(); !a.IsValid() || a.IsUnspecified() || a.IsMulticast() || s.Address.Port() == 0 {
+			bad("must be a unicast address with a port")
+		}
+		if s.Statistics < 0 || s.Statistics > mostStatistics || s.Statistics%time.Second != 0 {
+			bad("statistics %s must be whole seconds, at most %s", s.Statistics, mostStatistics)
+		}
+		if seen[s.Address] {
+			bad("is configured twice")
+		}
+		seen[s.Address] = true
+	}
+	return errs
 }
 
 func (n *NeighborConfig) check(c *Config) (errs []error) {

@@ -38,6 +38,7 @@ const (
 	atPeerType    = headerLen
 	atFlags       = headerLen + 1
 	atPeerAddress = headerLen + 10
+	atTime        = headerLen + 34
 	atLocal       = headerLen + peerHeaderLen
 	atLocalPort   = atLocal + 16
 	atRemotePort  = atLocal + 18
@@ -50,6 +51,8 @@ const (
 	tlvSysName      = 2
 	tlvReason       = 1
 	reasonAdminDown = 0
+
+	downDeconfigured = 5 // RFC 7854 section 4.9
 )
 
 // readMessage reads a message into buf, which grows as needed. What it gives is valid until buf is used again.

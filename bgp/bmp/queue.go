@@ -2,6 +2,7 @@ package bmp
 
 import (
 	"errors"
+	"math"
 	"sync"
 	"time"
 )
@@ -11,9 +12,9 @@ var ErrSlow = errors.New("bmp: the station is too slow")
 
 var errDone = errors.New("bmp: over")
 
-// queue holds whole messages between a goroutine that puts and one that takes. What is full makes put wait.
+// queue holds whole messages between those who add and one who takes. Who adds a lot waits for room before.
 type queue struct {
-	max    int           // octets
+	max    int           // octets, after which there is no room
 	behind time.Duration // how long it may go on without being empty once, after it was full
 
 	done       chan struct{} // closed when nothing is wanted any more
@@ -29,14 +30,14 @@ func newQueue(max int, behind time.Duration) *queue {
 	return &queue{max: max, behind: behind, done: make(chan struct{}), room: make(chan struct{}, 1), some: make(chan struct{}, 1)}
 }
 
-// put copies a message. Errors are ErrSlow or errDone.
-func (q *queue) put(msg []byte) error {
+// wait waits until there is room. Errors are ErrSlow or errDone.
+func (q *queue) wait() error {
 	for {
-		left, ok := q.tryPut(msg, time.Now())
-		if ok {
+		left := q.left(time.Now())
+		switch {
+		case left == hasRoom:
 			return nil
-		}
-		if left <= 0 {
+		case left <= 0:
 			return ErrSlow
 		}
 		timer := time.NewTimer(left)
@@ -51,25 +52,37 @@ func (q *queue) put(msg []byte) error {
 	}
 }
 
-func (q *queue) tryPut(msg []byte, now time.Time) (left time.Duration, ok bool) {
+const hasRoom = math.MaxInt64 * time.Nanosecond
+
+// left gives how long there may still be no room, or hasRoom.
+func (q *queue) left(now time.Time) time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.closed && (len(q.buf) == 0 || len(q.buf)+len(msg) <= q.max) {
-		q.buf = append(q.buf, msg...)
-		signal(q.some)
-		return 0, true
+	if !q.closed && len(q.buf) < q.max {
+		return hasRoom
 	}
 	if q.full.IsZero() {
 		q.full = now
 	}
-	return q.full.Add(q.behind).Sub(now), false
+	return q.full.Add(q.behind).Sub(now)
 }
 
-// finish puts a last message, whatever the room; put waits from now on.
-func (q *queue) finish(msg []byte) {
+// add copies a message, whatever the room.
+func (q *queue) add(msg []byte) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.closed {
+		return
+	}
 	q.buf = append(q.buf, msg...)
+	signal(q.some)
+}
+
+// finish adds the last message. There is no room from now on.
+func (q *queue) finish(msg []byte) {
+	q.add(msg)
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	q.closed = true
 	signal(q.some)
 }

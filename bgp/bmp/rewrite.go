@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
+	"time"
 )
 
 // Session is a session as the neighbour sees it.
@@ -20,12 +21,17 @@ type Lookup func(inside netip.Addr, port uint16) (Session, bool)
 // input or output, and is for one goroutine.
 type Rewriter struct {
 	lookup Lookup
-	up     map[netip.Addr]netip.Addr // neighbours by the speaker's address, from Peer Up to Peer Down
+	up     map[netip.Addr]neighbor // by the speaker's address, from Peer Up to Peer Down
+}
+
+type neighbor struct {
+	addr   netip.Addr
+	header [peerHeaderLen]byte // of its Peer Up, rewritten
 }
 
 // NewRewriter makes one.
 func NewRewriter(lookup Lookup) *Rewriter {
-	return &Rewriter{lookup: lookup, up: map[netip.Addr]netip.Addr{}}
+	return &Rewriter{lookup: lookup, up: map[netip.Addr]neighbor{}}
 }
 
 // Rewrite changes a whole message in place; its length stays. It reports whether the message is to be passed on: one
@@ -70,8 +76,22 @@ func (r *Rewriter) Rewrite(msg []byte) (bool, error) {
 	if typ == typePeerDown {
 		delete(r.up, inside)
 	}
-	putPeer(msg, peer)
+	putPeer(msg, peer.addr)
 	return true, nil
+}
+
+// Gone gives the Peer Down message for a neighbour that is no longer configured, which the speaker says nothing about;
+// nil when it isn't up.
+func (r *Rewriter) Gone(inside netip.Addr, now time.Time) []byte {
+	n, ok := r.up[inside]
+	if !ok {
+		return nil
+	}
+	delete(r.up, inside)
+	msg := append(header(typePeerDown, peerHeaderLen+1), n.header[:]...)
+	binary.BigEndian.PutUint32(msg[atTime:], uint32(now.Unix()))
+	binary.BigEndian.PutUint32(msg[atTime+4:], uint32(now.Nanosecond()/1000))
+	return append(msg, downDeconfigured)
 }
 
 func (r *Rewriter) peerUp(msg []byte, inside netip.Addr) bool {
@@ -81,8 +101,8 @@ func (r *Rewriter) peerUp(msg []byte, inside netip.Addr) bool {
 	if !ok || !peer.IsValid() || !local.IsValid() || peer.Is4() != local.Is4() {
 		return false
 	}
-	r.up[inside] = peer
 	putPeer(msg, peer)
+	r.up[inside] = neighbor{peer, [peerHeaderLen]byte(msg[headerLen:])}
 	putAddr(msg[atLocal:], local)
 	binary.BigEndian.PutUint16(msg[atLocalPort:], s.Local.Port())
 	binary.BigEndian.PutUint16(msg[atRemotePort:], s.Remote.Port())

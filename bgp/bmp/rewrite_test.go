@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/netip"
 	"testing"
+	"time"
 )
 
 var (
@@ -151,6 +152,27 @@ func TestANeighbourIsKnownFromPeerUpToPeerDown(t *testing.T) {
 	}
 	pass(message(typeRouteMonitoring, inside), false)
 	pass(peerUp(inside, 50001), false)
+}
+
+func TestTheEndOfANeighbourThatIsRemovedIsTold(t *testing.T) {
+	r, now := NewRewriter(known), time.Unix(1_800_000_000, 7000)
+	if msg := r.Gone(inside6, now); msg != nil {
+		t.Errorf("a neighbour that isn't up: %x", msg)
+	}
+	up := peerUp(inside6, 7)
+	if ok, err := r.Rewrite(up); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	got := r.Gone(inside6, now)
+	want := append(header(typePeerDown, peerHeaderLen+1), up[headerLen:headerLen+peerHeaderLen]...)
+	want = append(want, 5)
+	copy(want[atTime:], []byte{0x6b, 0x49, 0xd2, 0x00, 0, 0, 0, 7})
+	if !bytes.Equal(got, want) {
+		t.Errorf("got  %x\nwant %x", got, want)
+	}
+	if ok, _ := r.Rewrite(message(typeRouteMonitoring, inside6)); ok {
+		t.Error("a route after its end")
+	}
 }
 
 func TestWhatBreaksTheFramingIsAnError(t *testing.T) {

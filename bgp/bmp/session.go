@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"sync"
 	"time"
@@ -82,13 +83,14 @@ func (s *station) speaker(ctx context.Context) (net.Conn, *bufio.Reader, func(),
 // pass has three goroutines, and waits for them.
 func (s *station) pass(ctx context.Context, in net.Conn, rd *bufio.Reader, out net.Conn) error {
 	q := newQueue(s.all.limits.queue, s.all.limits.behind)
-	if err := q.put(initiation(s.all.Name, s.all.Descr)); err != nil {
-		return err
-	}
+	q.add(initiation(s.all.Name, s.all.Descr))
+	live := &live{w: NewRewriter(s.all.Lookup), q: q}
+	s.setLive(live)
+	defer s.setLive(nil)
 	var wg sync.WaitGroup
 	ends := make(chan error, 3)
 	written := make(chan struct{})
-	wg.Go(func() { ends <- s.read(rd, q) })
+	wg.Go(func() { ends <- s.read(rd, live) })
 	wg.Go(func() {
 		ends <- s.write(q, out)
 		close(written)
@@ -119,17 +121,44 @@ func (s *station) pass(ctx context.Context, in net.Conn, rd *bufio.Reader, out n
 	return err
 }
 
+// live is what a connection knows. Messages get into the queue in the order in which they were rewritten.
+type live struct {
+	mu sync.Mutex
+	w  *Rewriter
+	q  *queue
+}
+
+func (l *live) add(msg []byte) (bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	pass, err := l.w.Rewrite(msg)
+	if pass {
+		l.q.add(msg)
+	}
+	return pass, err
+}
+
+func (l *live) gone(inside netip.Addr, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if msg := l.w.Gone(inside, now); msg != nil {
+		l.q.add(msg) // a few octets: it doesn't wait for room
+	}
+}
+
 // read takes what the speaker reports.
-func (s *station) read(rd *bufio.Reader, q *queue) error {
-	w := NewRewriter(s.all.Lookup)
+func (s *station) read(rd *bufio.Reader, l *live) error {
 	var buf []byte
 	for {
+		if err := l.q.wait(); err != nil {
+			return err
+		}
 		msg, err := readMessage(rd, buf)
 		if err != nil {
 			return fmt.Errorf("the speaker's BMP: %w", reason(err))
 		}
 		buf = msg
-		pass, err := w.Rewrite(msg)
+		pass, err := l.add(msg)
 		if err != nil {
 			return err
 		}
@@ -140,12 +169,6 @@ func (s *station) read(rd *bufio.Reader, q *queue) error {
 				st.Dropped++
 			}
 		})
-		if !pass {
-			continue
-		}
-		if err := q.put(msg); err != nil {
-			return err
-		}
 	}
 }
 

@@ -122,6 +122,21 @@ func (s *Stations) Status() []Status {
 	return out
 }
 
+// Gone says that the neighbour that the speaker knows by an address isn't configured any more. Lookup must not find it
+// by then. It waits for no connection.
+func (s *Stations) Gone(inside netip.Addr) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, st := range s.all {
+		st.mu.Lock()
+		l := st.live
+		st.mu.Unlock()
+		if l != nil {
+			l.gone(inside, time.Now())
+		}
+	}
+}
+
 // Close ends all connections, each with a Termination message, and waits for every goroutine.
 func (s *Stations) Close() {
 	s.mu.Lock()
@@ -154,6 +169,7 @@ type station struct {
 
 	mu     sync.Mutex
 	status Status
+	live   *live // nil without a connection
 }
 
 func (s *Stations) start(c Station) *station {
@@ -170,6 +186,12 @@ func (s *station) get() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.status
+}
+
+func (s *station) setLive(l *live) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.live = l
 }
 
 func (s *station) note(f func(*Status)) {

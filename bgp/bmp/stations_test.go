@@ -158,6 +158,12 @@ func TestAStationGetsEverythingAgainWhenItComesBack(t *testing.T) {
 		return s.Connected && s.Connects == 2 && s.Messages == 4 && s.Dropped == 2 && !s.Since.IsZero()
 	})
 	st.Set(st.stations())
+	st.Gone(netip.MustParseAddr("127.64.0.9"))
+	st.Gone(inside)
+	down := next(t, again, typePeerDown)
+	if getAddr(down[atPeerAddress:], down[atFlags]) != session.Peer || down[len(down)-1] != downDeconfigured {
+		t.Errorf("%x", down)
+	}
 	st.Close()
 	next(t, again, typeTermination)
 	if _, err := readMessage(again, nil); err != io.EOF {
@@ -197,9 +203,10 @@ func TestWhatIsHeldForAStationIsBounded(t *testing.T) {
 	q := newQueue(1000, 10*time.Millisecond)
 	msg := message(typeRouteMonitoring, inside)
 	n := 0
-	for ; q.put(msg) == nil; n++ {
+	for ; q.wait() == nil; n++ {
+		q.add(msg)
 	}
-	if n*len(msg) > 1000 || (n+1)*len(msg) <= 1000 {
+	if n*len(msg) < 1000 || (n-1)*len(msg) >= 1000 {
 		t.Errorf("%d messages of %d octets", n, len(msg))
 	}
 	got, ok := q.take(nil)

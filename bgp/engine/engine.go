@@ -38,6 +38,10 @@ type Engine interface {
 	SetRanges(list []Range) error
 	Knocks() <-chan netip.Addr
 	Refuse(addr netip.Addr)
+	// SetStations says to whom what peers send is reported over BMP, in place of what was said before. It fails by
+	// no station's doing: Stations says what became of each, sorted by address.
+	SetStations(list []Station) error
+	Stations() []StationStatus
 	// Shutdown ends a session with a Cease that says why (RFC 9003); the peer stays, and its session down.
 	Shutdown(ctx context.Context, addr netip.Addr, message string) error
 	// Announce replaces or adds announcements, each identified by its prefix.

@@ -13,6 +13,7 @@ import (
 	"github.com/osrg/gobgp/v3/pkg/server"
 	"github.com/sirupsen/logrus"
 
+	"pncd/bgp/bmp"
 	"pncd/bgp/relay"
 )
 
@@ -24,6 +25,7 @@ type Config struct {
 	ListenAddresses []netip.Addr // none: 0.0.0.0 and ::
 	Own             OwnRestart
 	GobgpSocket     string // unix socket of GoBGP's own API, for reading; empty: none
+	Descr           string // of this program, for BMP stations (sysDescr); empty: its name
 	Log             logrus.FieldLogger
 }
 
@@ -37,6 +39,8 @@ type GoBGP struct {
 	inside *inside
 	relay  *relay.Relay // from Start on
 	api    *apiSocket   // nil without
+
+	stations *bmp.Stations
 
 	reader pathReader // of the watch's goroutine, as batch
 	batch  []Event
@@ -102,6 +106,7 @@ func New(cfg Config) *GoBGP {
 		e.api, options = s, append(options, more...)
 	}
 	e.srv = server.NewBgpServer(options...)
+	e.stations = bmp.New(e.bmpConfig())
 	go e.srv.Serve()
 	return e
 }
@@ -181,6 +186,7 @@ func (e *GoBGP) end(ctx context.Context, keep bool) error {
 			err = e.drain(ctx, before)
 		}
 	}
+	e.stations.Close()
 	if e.stop != nil {
 		e.stop()
 	}

@@ -82,6 +82,9 @@ func (e *GoBGP) forget(ctx context.Context, p Peer, at netip.Addr) {
 	delete(e.peers, p.Address)
 	e.mu.Unlock()
 	e.inside.release(at)
+	if e.stations != nil {
+		e.stations.Gone(at) // GoBGP tells no station that a peer was removed
+	}
 }
 
 // insideOf gives the address by which GoBGP knows a peer.

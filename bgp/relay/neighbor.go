@@ -232,6 +232,7 @@ func (n *neighbor) give(c *conn) bool {
 	n.bound, c.leg = c, n.leg
 	c.alive = min(n.cfg.HoldTime, time.Duration(c.open.hold)*time.Second) / 3
 	n.stats.Local, n.stats.Remote = addrPort(c.tcp.LocalAddr()), addrPort(c.tcp.RemoteAddr())
+	n.stats.Last = Connection{n.stats.Local, n.stats.Remote, addrPort(n.leg.tcp.LocalAddr()).Port()}
 	n.leg.to.Store(c)
 	n.leg.send(v.Pass, true) // when it fails the speaker has closed it, which its goroutine sees
 	c.bind <- n.leg

@@ -83,8 +83,15 @@ const (
 // Stats is what a relay knows about a neighbour.
 type Stats struct {
 	Local, Remote netip.AddrPort        // of the connection that has the session; invalid without
+	Last          Connection            // that had the last session, or has it
 	Findings      map[guard.Kind]uint64 // what the guard mended or ignored
 	Faults        uint64                // connections ended for what the neighbour sent
+}
+
+// Connection is one with a neighbour, and the one over loopback that belonged to it. The zero value is none.
+type Connection struct {
+	Local, Remote netip.AddrPort
+	Leg           uint16 // port from which the speaker was connected to
 }
 
 // Relay owns the connections of all neighbours. It is safe for concurrent use.

@@ -29,8 +29,9 @@ var rules = []rule{
 	{"dataplane/roce", nil},
 
 	// Only the engine knows GoBGP, and what stands in front of it.
+	{"bgp/bmp", nil},
 	{"bgp/relay", []string{"bgp/guard"}},
-	{"bgp/engine", []string{"bgp/guard", "bgp/relay"}},
+	{"bgp/engine", []string{"bgp/bmp", "bgp/guard", "bgp/relay"}},
 	{"bgp/engine/enginetest", nil},
 	{"bgp", []string{"pnc", "bgp/engine", "bgp/nhc"}},
 	{"bgp/speakertest", []string{"pnc", "bgp"}},

@@ -25,6 +25,7 @@ func (c *checker) bgp(b *BGP) {
 	c.ownRestart(&b.GracefulRestart)
 	c.want(b.GobgpSocket == "" || strings.HasPrefix(b.GobgpSocket, "/") && !strings.Contains(b.GobgpSocket, ","),
 		"bgp.gobgp_socket", "%q: the path must be absolute and without a comma", b.GobgpSocket)
+	c.bmpStations(b)
 	c.ranges(b)
 	seen, links := map[netip.Addr]int{}, map[netip.Addr]int{}
 	for i := range b.Neighbors {

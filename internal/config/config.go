@@ -97,6 +97,8 @@ type BGP struct {
 	// GobgpSocket is where GoBGP's own API can be read; empty: nowhere.
 	GobgpSocket string `yaml:"gobgp_socket"`
 
+	BMPStations []BMPStation `yaml:"bmp_stations"`
+
 	AcceptProxies []Prefix   `yaml:"accept_proxies"`
 	AcceptFrom    []Prefix   `yaml:"accept_from"` // originators' BGP Identifiers
 	Neighbors     []Neighbor `yaml:"neighbors"`

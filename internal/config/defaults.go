@@ -63,6 +63,9 @@ func (b *BGP) fillDefaults(given func(string) bool) {
 			n.SendNHC = &ibgp
 		}
 	}
+	for i := range b.BMPStations {
+		setDefault(given, index("bgp.bmp_stations", i)+".policy", &b.BMPStations[i].Policy, BMPPrePolicy)
+	}
 	for i := range b.ListenRanges {
 		b.ListenRanges[i].fillDefaults(given, index("bgp.listen_ranges", i), b.AS)
 	}

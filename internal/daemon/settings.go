@@ -6,6 +6,7 @@ import (
 
 	"pncd/bgp"
 	"pncd/internal/config"
+	"pncd/internal/version"
 	"pncd/pnc"
 	"pncd/proxyagent/flowmap"
 	"pncd/proxyagent/notifier"
@@ -102,6 +103,11 @@ func bgpSettings(c *config.Config) (bgp.Config, error) {
 		RouterID: b.RouterID.Addr, AS: b.AS, ListenPort: b.Port, ListenAddresses: addrs(b.Listen),
 		PNCCode: b.PNCCode, AcceptProxies: prefixes(b.AcceptProxies), AcceptFrom: prefixes(b.AcceptFrom), PreferLocalPref: b.PreferLocalPref,
 		Communities: communities(b.Communities), GobgpSocket: b.GobgpSocket,
+	}
+	out.Descr = "pncd " + version.Get().String()
+	for i := range b.BMPStations {
+		s := &b.BMPStations[i]
+		out.Stations = append(out.Stations, bgp.Station{Address: s.AddrPort(), Statistics: s.Statistics.Duration})
 	}
 	out.Restart = restartSettings(&b.GracefulRestart)
 	for i := range b.Neighbors {

@@ -20,7 +20,7 @@ func (d *Daemon) Status(context.Context) (*pncv1.GetStatusResponse, error) {
 		Node: d.node, Boot: d.boot, Version: version.Get().String(), StartedAt: stamp(d.started),
 		Enabled: d.Enabled(), EnabledByConfig: cfg.Enabled,
 		CongestionNode: cfg.CongestionNode != nil, Proxy: cfg.Proxy != nil,
-		Ready: ready, NotReadyReasons: reasons, Parts: d.partList(),
+		Ready: ready, NotReadyReasons: reasons, Parts: append(d.partList(), d.stationParts()...),
 		CapabilityRoutes: uint64(capabilities), CapabilityVersion: snapshot.Version(),
 		ConfigAppliedAt: stamp(time.Unix(0, d.appliedAt.Load())), ConfigPath: d.path,
 	}
