@@ -26,7 +26,7 @@ func FuzzPacket(f *testing.F) {
 			}
 			for _, l := range u.LSAs {
 				l.ChecksumOK()
-				l.Type.Scope(v)
+				_ = l.Type.Scope(v)
 				retypeAgain(t, v, l)
 				again, err := NewLSA(v, l.Header, l.Body())
 				if err != nil {
