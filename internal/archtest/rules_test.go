@@ -24,6 +24,7 @@ var rules = []rule{
 	{"igp/isis/packet", []string{"igp/wire"}},
 	{"igp/ospf/packet", []string{"igp/wire"}},
 	{"igp/ospf/neighbor", []string{"igp/ospf/packet"}},
+	{"igp/ospf/iface", []string{"igp/ospf/packet", "igp/ospf/neighbor"}},
 	{"igp/ospf/auth", []string{"igp/keys", "igp/ospf/packet"}},
 	{"proxyagent/message", nil},
 	{"dataplane/roce", nil},
@@ -95,7 +96,7 @@ var libraries = []struct {
 
 // pure are packages without I/O: time is passed in, and nothing reaches the network, files or the kernel.
 var pure = []string{
-	"pnc", "bgp/nhc", "bgp/guard", "igp/wire", "igp/keys", "igp/isis/packet", "igp/ospf/packet", "igp/ospf/neighbor", "igp/ospf/lsdb", "igp/ospf/flooding", "igp/ospf/auth", "proxyagent/message", "proxyagent/flowmap", "proxyagent/evidence", "proxyagent/readiness", "dataplane/roce",
+	"pnc", "bgp/nhc", "bgp/guard", "igp/wire", "igp/keys", "igp/isis/packet", "igp/ospf/packet", "igp/ospf/neighbor", "igp/ospf/iface", "igp/ospf/lsdb", "igp/ospf/flooding", "igp/ospf/auth", "proxyagent/message", "proxyagent/flowmap", "proxyagent/evidence", "proxyagent/readiness", "dataplane/roce",
 }
 
 // inputOutput are the imports that a pure package must not have. net/netip holds addresses only.
