@@ -14,7 +14,8 @@ import (
 // acknowledgments are for the flooding machine. It gives the neighbour that the packet came from, and the
 // reason when it was dropped.
 func (m *Machine) Receive(now time.Time, from, to netip.Addr, p *packet.Packet) (*Neighbor, Reason) {
-	n, why := m.receive(now, from, to, p)
+	// The network is this one: a zone says nothing more, and would make equal addresses differ.
+	n, why := m.receive(now, from.WithZone(""), to.WithZone(""), p)
 	if why != ReasonNone {
 		m.dropped[why]++
 	}

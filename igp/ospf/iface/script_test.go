@@ -238,6 +238,9 @@ func (s *script) receive(router int, kind string, f []string) {
 	if kind == "dd" {
 		p.Body = &packet.Description{MTU: 1500, Options: packet.OptionE | packet.V2OptO, Flags: 7, Sequence: 7}
 	}
+	if s.v == packet.V3 {
+		from, to = from.WithZone("eth0"), to.WithZone("eth0")
+	}
 	_, s.why = s.m.Receive(s.now, from, to, p)
 }
 
