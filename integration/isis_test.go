@@ -111,7 +111,20 @@ func TestISISProxyBehindADeadRouterIsNotBelieved(t *testing.T) {
 	l := upISIS(t, isisOptions{})
 	l.resolves("10.1.0.2", isisProxy)
 	l.kill("r1", "isisd") // its LSP and pa's stay in r2's database for 20 minutes
-	l.resolves("10.1.0.2", "RESOLVE_REASON_NO_ROUTE")
+	l.eventually("r2 has lost the adjacency", func() string {
+		if text := l.vtysh("r2", "show isis neighbor"); regexp.MustCompile(`(?m)^\s*r1\s.*\bUp\b`).MatchString(text) {
+			return text
+		}
+		return ""
+	})
+	lost := time.Now()
+	l.answers("10.1.0.2", "RESOLVE_REASON_NO_ROUTE")
+	took := time.Since(lost)
+	t.Logf("figure: the learner dropped the route %s after r2 had lost the adjacency", took.Round(time.Millisecond))
+	if took > 10*time.Second { // "at once after the adjacency loss": r2 waits 1 s for a new LSP, and pncd for SPF
+		t.Errorf("the learner dropped the route only after %s", took)
+	}
+	l.noTransit()
 	if text := l.vtysh("r2", "show isis database"); !strings.Contains(text, "pa.00-00") && !strings.Contains(text, "0000.0000.0010.00-00") {
 		t.Fatalf("the LSP is gone, so the test shows nothing:\n%s", text)
 	}
