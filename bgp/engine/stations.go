@@ -65,8 +65,8 @@ func (e *GoBGP) bmpSession(at netip.Addr, port uint16) (bmp.Session, bool) {
 // bmpSource is GoBGP's BMP. It reports what came from the peers before any policy; the views after policies would
 // be empty, for nothing that a peer sent passes startPolicies.
 //
-// GoBGP fills in the capabilities of a received OPEN anew, with the same octets, each time that it writes them out: for Peer
-// Up in the station's goroutine, for Status in its own, and takes no lock. Lengths never differ, so nothing can panic.
+// GoBGP fills in the capabilities of a received OPEN anew each time that it writes them out, for Peer Up in the
+// station's goroutine and for Status in its own, and takes no lock. The octets and their number are the same each time.
 type bmpSource struct{ srv *server.BgpServer }
 
 func (s bmpSource) Open(ctx context.Context, port uint16, name string, statistics time.Duration) error {
