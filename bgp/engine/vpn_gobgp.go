@@ -46,7 +46,7 @@ func toPrefix(addr string, bits uint32) (netip.Prefix, error) {
 		return netip.Prefix{}, err
 	}
 	p := netip.PrefixFrom(a, int(bits)).Masked()
-	if !p.IsValid() {
+	if !p.IsValid() || a.Zone() != "" {
 		return netip.Prefix{}, fmt.Errorf("%s/%d is no prefix", addr, bits)
 	}
 	return p, nil
