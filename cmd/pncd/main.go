@@ -78,5 +78,6 @@ func serve(cfg *config.Config, path string) error {
 	if err != nil {
 		return err
 	}
+	daemon.SetGCPercent()
 	return daemon.Main(cfg, path, log)
 }

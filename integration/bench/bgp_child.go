@@ -20,6 +20,7 @@ import (
 
 	"pncd/bgp"
 	"pncd/bgp/engine/enginetest"
+	"pncd/internal/daemon"
 	"pncd/pnc"
 )
 
@@ -204,6 +205,7 @@ func (c *bgpChild) startBare(port uint16) (func() error, error) {
 // startPncd starts a speaker with a table, and says of every proxy that it can be reached, as the daemon
 // does for those that the kernel has a route to.
 func (c *bgpChild) startPncd(port uint16) (func() error, error) {
+	daemon.SetGCPercent()
 	quiet := logrus.New()
 	quiet.SetLevel(logrus.ErrorLevel)
 	table := pnc.New(pnc.Config{})
