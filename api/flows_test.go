@@ -11,6 +11,7 @@ import (
 
 	"pncd/api"
 	pncv1 "pncd/api/pnc/v1"
+	"pncd/internal/testwait"
 )
 
 func keys(flows []*pncv1.Flow) string {
@@ -103,11 +104,11 @@ func TestWatchFlowsFiltersAndCarriesTheDropCount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the watch to be open", func() bool { return b.Flows.Watchers() == 1 })
+	testwait.Until(t, "the watch to be open", func() bool { return b.Flows.Watchers() == 1 })
 
 	// Changes of other senders fill the buffer until some are dropped, whatever the server takes out.
 	other := &pncv1.Flow{Sender: "192.0.2.2"}
-	eventually(t, "a change to be dropped", func() bool {
+	testwait.Until(t, "a change to be dropped", func() bool {
 		for range 64 {
 			b.Flows.Change(other)
 		}
@@ -122,7 +123,7 @@ func TestWatchFlowsFiltersAndCarriesTheDropCount(t *testing.T) {
 		}
 		got <- res
 	}()
-	eventually(t, "our change to arrive", func() bool {
+	testwait.Until(t, "our change to arrive", func() bool {
 		b.Flows.Change(&pncv1.Flow{Sender: "192.0.2.1", DestinationQp: 9})
 		return len(got) > 0
 	})
@@ -141,7 +142,7 @@ func TestWatchEndsWhenItsPartIsTakenAway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the watch to be open", func() bool { return b.Flows.Watchers() == 1 })
+	testwait.Until(t, "the watch to be open", func() bool { return b.Flows.Watchers() == 1 })
 	b.Flows.End()
 	_, err = stream.Recv()
 	wantCode(t, err, codes.Unavailable, api.ReasonStopping)
@@ -154,7 +155,7 @@ func TestClientThatGoesAwayClosesItsWatch(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "the watches to be open", func() bool { return b.Flows.Watchers() == 3 && srv.Stats().Streams == 3 })
+	testwait.Until(t, "the watches to be open", func() bool { return b.Flows.Watchers() == 3 && srv.Stats().Streams == 3 })
 	c.conn.Close()
-	eventually(t, "the watches to be closed", func() bool { return b.Flows.Watchers() == 0 && srv.Stats().Streams == 0 })
+	testwait.Until(t, "the watches to be closed", func() bool { return b.Flows.Watchers() == 0 && srv.Stats().Streams == 0 })
 }

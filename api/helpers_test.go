@@ -89,15 +89,3 @@ func wantCode(t *testing.T, err error, code codes.Code, fieldOrReason string) {
 	}
 	t.Errorf("details of %v are %v, want %q in them", err, st.Details(), fieldOrReason)
 }
-
-// eventually waits for a condition.
-func eventually(t *testing.T, what string, cond func() bool) {
-	t.Helper()
-	end := time.Now().Add(patience)
-	for !cond() {
-		if time.Now().After(end) {
-			t.Fatalf("waited in vain for: %s", what)
-		}
-		time.Sleep(time.Millisecond)
-	}
-}

@@ -21,6 +21,7 @@ import (
 	"pncd/api"
 	"pncd/api/apitest"
 	pncv1 "pncd/api/pnc/v1"
+	"pncd/internal/testwait"
 )
 
 // syncBuffer is a log that a test reads while the server writes.
@@ -175,7 +176,7 @@ func TestTooManyWatchersAreRefusedUntilOneLeaves(t *testing.T) {
 	if _, err := c.flows.WatchFlows(ctx, &pncv1.WatchFlowsRequest{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the first watch", func() bool { return b.Flows.Watchers() == 1 })
+	testwait.Until(t, "the first watch", func() bool { return b.Flows.Watchers() == 1 })
 	second, err := c.recs.WatchRecords(deadline(t), &pncv1.WatchRecordsRequest{})
 	if err != nil {
 		t.Fatal(err)
@@ -183,8 +184,8 @@ func TestTooManyWatchersAreRefusedUntilOneLeaves(t *testing.T) {
 	_, err = second.Recv()
 	wantCode(t, err, codes.ResourceExhausted, api.ReasonTooMany)
 	cancel()
-	eventually(t, "the first watch to end", func() bool { return b.Flows.Watchers() == 0 })
-	eventually(t, "room for another watch", func() bool {
+	testwait.Until(t, "the first watch to end", func() bool { return b.Flows.Watchers() == 0 })
+	testwait.Until(t, "room for another watch", func() bool {
 		s, err := c.recs.WatchRecords(deadline(t), &pncv1.WatchRecordsRequest{IncludeHistory: true})
 		if err != nil {
 			t.Fatal(err)
@@ -218,7 +219,7 @@ func TestStopEndsStreamsWithUnavailable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the streams to be open", func() bool { return srv.Stats().Streams == 3 && b.Flows.Watchers() == 1 })
+	testwait.Until(t, "the streams to be open", func() bool { return srv.Stats().Streams == 3 && b.Flows.Watchers() == 1 })
 	stop()
 	_, err = flows.Recv()
 	wantCode(t, err, codes.Unavailable, api.ReasonStopping)

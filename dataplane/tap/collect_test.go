@@ -112,13 +112,3 @@ func send(t *testing.T, in *taptest.Injector, frames ...[]byte) {
 		t.Fatal(err)
 	}
 }
-
-// until waits for a condition.
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("not within ", patience, ": ", what)
-		}
-	}
-}

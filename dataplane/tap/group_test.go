@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"pncd/dataplane/tap/taptest"
+	"pncd/internal/testwait"
 )
 
 func TestGroupKeepsTheOrderOfTimeAcrossInterfaces(t *testing.T) {
@@ -199,7 +200,7 @@ func TestRingsComeAndGoWhileFramesArrive(t *testing.T) {
 		}
 		return k
 	}
-	until(t, "the ring that stays has shown all its frames", func() bool { return ofSteady() >= n })
+	testwait.Until(t, "the ring that stays has shown all its frames", func() bool { return ofSteady() >= n })
 	c.stop(t)
 	if k := ofSteady(); k != n {
 		t.Errorf("%d frames by the ring that stayed, want %d", k, n)

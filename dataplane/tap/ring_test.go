@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pncd/dataplane/tap/taptest"
+	"pncd/internal/testwait"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -189,7 +190,7 @@ func TestRingGoesOnWhenTheInterfaceComesBackUp(t *testing.T) {
 	if err := a.SetLink("va", false); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the ring counts the interface down", func() bool { return r.Stats().Downs > 0 })
+	testwait.Until(t, "the ring counts the interface down", func() bool { return r.Stats().Downs > 0 })
 	if err := errors.Join(a.SetLink("va", true), a.WaitUp("va"), b.WaitUp("vb")); err != nil {
 		t.Fatal(err)
 	}

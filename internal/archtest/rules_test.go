@@ -59,6 +59,7 @@ var rules = []rule{
 	{"internal/archtest", nil},
 	{"internal/config", nil},
 	{"internal/telemetry", nil},
+	{"internal/testwait", nil},
 	{"internal/version", nil},
 	{"internal/labtraffic", []string{"dataplane/roce"}},
 
@@ -77,6 +78,7 @@ var closed = []rule{
 	{"bgp/engine/enginetest", []string{"integration/bench"}}, // GoBGP as it comes, and a raw neighbour
 	{"bgp/speakertest", []string{"integration/..."}},
 	{"dataplane/tap/taptest", []string{"integration/..."}},
+	{"internal/testwait", nil}, // tests only
 }
 
 // libraries are modules that only some packages may import.

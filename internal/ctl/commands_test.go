@@ -9,6 +9,7 @@ import (
 	"pncd/api"
 	"pncd/api/apitest"
 	pncv1 "pncd/api/pnc/v1"
+	"pncd/internal/testwait"
 	"pncd/internal/version"
 	"pncd/proxyagent/evidence"
 )
@@ -132,9 +133,9 @@ func TestWatchFlowsShowsChangesAndWhatWasLost(t *testing.T) {
 			Getenv: func(k string) string { return env[k] }, Now: func() time.Time { return apitest.Now },
 		})
 	}()
-	eventually(t, "the watch to be open", func() bool { return b.Flows.Watchers() == 1 })
+	testwait.Until(t, "the watch to be open", func() bool { return b.Flows.Watchers() == 1 })
 	b.Flows.Change(&pncv1.Flow{Sender: "198.51.100.10", Receiver: "203.0.113.10", DestinationQp: 0x18b, SourceQp: 0x137, State: pncv1.FlowState_FLOW_STATE_CLOSED, Detail: "DREQ"})
-	eventually(t, "the change to be shown", func() bool { return strings.Contains(out.String(), "0x137") })
+	testwait.Until(t, "the change to be shown", func() bool { return strings.Contains(out.String(), "0x137") })
 	golden(t, "watch-flows.txt", out.String())
 	cancel() // as Ctrl-C does
 	if status := <-done; status != 0 || errs.String() != "" {
@@ -154,7 +155,7 @@ func TestWatchThatThePeerEndsFails(t *testing.T) {
 			Getenv: func(k string) string { return env[k] }, Now: func() time.Time { return apitest.Now },
 		})
 	}()
-	eventually(t, "the watch to be open", func() bool { return b.Flows.Watchers() == 1 })
+	testwait.Until(t, "the watch to be open", func() bool { return b.Flows.Watchers() == 1 })
 	b.Flows.End()
 	if status := <-done; status != 1 || !strings.Contains(errs.String(), "watch again") {
 		t.Errorf("exit status %d, errors %q, want 1 and why", status, errs.String())

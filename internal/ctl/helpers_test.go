@@ -82,14 +82,3 @@ func golden(t *testing.T, name, got string) {
 		t.Errorf("%s differs (go test -update writes it anew):\n--- got\n%s--- want\n%s", file, got, want)
 	}
 }
-
-func eventually(t *testing.T, what string, cond func() bool) {
-	t.Helper()
-	end := time.Now().Add(patience)
-	for !cond() {
-		if time.Now().After(end) {
-			t.Fatalf("waited in vain for: %s", what)
-		}
-		time.Sleep(time.Millisecond)
-	}
-}

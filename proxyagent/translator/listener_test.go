@@ -15,6 +15,7 @@ import (
 
 	pncv1 "pncd/api/pnc/v1"
 	"pncd/dataplane/roce"
+	"pncd/internal/testwait"
 	"pncd/pnc"
 	"pncd/proxyagent/evidence"
 	"pncd/proxyagent/notifier"
@@ -140,7 +141,7 @@ func TestFromEventToCNPOverRealSockets(t *testing.T) {
 			if b := cnp.Payload; b[0] != 0x81 || b[4] != 0x40 || uint32(b[5])<<16|uint32(b[6])<<8|uint32(b[7]) != qp+0x1000 {
 				t.Errorf("%v by %v: BTH %x", flow, outer, b[:12])
 			}
-			eventually(t, "the outcome is counted", func() bool { return r.rec.Outcome(translated) == uint64(qp) })
+			testwait.Until(t, "the outcome is counted", func() bool { return r.rec.Outcome(translated) == uint64(qp) })
 			var only evidence.OutcomeSet
 			only.Add(translated)
 			rec := r.rec.List(evidence.Filter{Outcomes: only}, 1)[0]

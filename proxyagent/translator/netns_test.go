@@ -7,12 +7,12 @@ import (
 	"runtime"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"pncd/dataplane/emit"
+	"pncd/internal/testwait"
 )
 
 func needRoot(t *testing.T) {
@@ -60,7 +60,7 @@ func enterNetns(t *testing.T, addresses ...string) {
 			t.Fatalf("address %s: %v", a, err)
 		}
 		// An IPv6 address works from when a worker of the kernel has put its local route in.
-		eventually(t, "local route of "+a, func() bool { return hasLocalRoute(t, addr.IP) })
+		testwait.Until(t, "local route of "+a, func() bool { return hasLocalRoute(t, addr.IP) })
 	}
 }
 
@@ -97,16 +97,6 @@ func listen(t *testing.T, cfg ListenConfig) *Listener {
 		}
 	})
 	return l
-}
-
-// eventually waits for a condition.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within 20 s: %s", what)
-		}
-	}
 }
 
 var (

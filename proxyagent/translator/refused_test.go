@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	pncv1 "pncd/api/pnc/v1"
+	"pncd/internal/testwait"
 	"pncd/pnc"
 	"pncd/proxyagent/evidence"
 	"pncd/proxyagent/message"
@@ -94,7 +95,7 @@ func TestWrongChecksumsAndOverflowsAreCountedAsTheKernelDoes(t *testing.T) {
 				defer func() {
 					t.Logf("the kernel counts %d read, %d overflows, %d wrong checksums", read, overflow, bad)
 				}()
-				eventually(t, "as many outcomes as datagrams arrived", func() bool {
+				testwait.Until(t, "as many outcomes as datagrams arrived", func() bool {
 					read, overflow, bad = kernelCounts(t, proxy.Is4())
 					return r.rec.Outcome(translated) > 0 && r.rec.Sum(evidence.PartProxy) == read+overflow+bad
 				})
@@ -132,7 +133,7 @@ func TestAWrongChecksumHasItsRecord(t *testing.T) {
 			if sent, err := openSender(t).Send(packetsTo(t, l, 1, func(int) bool { return true })); sent != 1 {
 				t.Fatal(err)
 			}
-			eventually(t, "a record", func() bool { return len(r.rec.List(evidence.Filter{}, 0)) == 1 })
+			testwait.Until(t, "a record", func() bool { return len(r.rec.List(evidence.Filter{}, 0)) == 1 })
 			rec := r.rec.List(evidence.Filter{}, 0)[0]
 			if tr := rec.Translation; rec.Outcome != pncv1.Outcome_OUTCOME_PROXY_BAD_CHECKSUM || !tr.Node.IsValid() ||
 				tr.Node.Is4() != proxy.Is4() || tr.EventPort != message.EventPortBase || rec.Flow.Sender.IsValid() {
@@ -162,7 +163,7 @@ func TestAChecksumLeftToTheDeviceIsNotWrong(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			eventually(t, "all have an outcome", func() bool { return r.rec.Sum(evidence.PartProxy) >= 100 })
+			testwait.Until(t, "all have an outcome", func() bool { return r.rec.Sum(evidence.PartProxy) >= 100 })
 			if err := stop(); err != nil { // looks for wrong checksums a last time
 				t.Fatal(err)
 			}
