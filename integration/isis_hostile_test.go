@@ -21,9 +21,9 @@ import (
 
 const (
 	hostileMaxLSPs = 2000
-	// hostileMemory is what the attack may add to pncd's memory: 1,024 frames that wait, of 64 KiB at most, and
-	// as much for the garbage collector.
-	hostileMemoryKiB = 128 << 10
+	// hostileMemory is what the attack may add to pncd's memory: a database of hostileMaxLSPs, 1,024 frames that
+	// wait, of 1,500 octets at most, and what the garbage collector leaves of all that came.
+	hostileMemoryKiB = 64 << 10
 	// hostileRate is how many PDUs are sent in a second at most: it's about what is in them, not about the wire.
 	hostileRate = 8000
 )

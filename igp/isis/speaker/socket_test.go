@@ -2,8 +2,10 @@ package speaker
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -11,9 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestASocketTakesWhatIsForItsInterface sends from one end of a veth pair to the other, in a namespace that ends
-// with the test's thread.
-func TestASocketTakesWhatIsForItsInterface(t *testing.T) {
+// wire is a veth pair in a namespace that ends with the test's thread.
+type wire struct {
+	t    *testing.T
+	a, b int // indexes of the ends
+}
+
+func newWire(t *testing.T) *wire {
+	t.Helper()
 	runtime.LockOSThread() // and never unlocked: the thread ends with the test
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		t.Skipf("no network namespace: %v", err)
@@ -23,51 +30,86 @@ func TestASocketTakesWhatIsForItsInterface(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer nl.Close()
-	ok := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	index := func(name string) int {
-		t.Helper()
+	w := &wire{t: t}
+	w.ok(nl.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "a"}, PeerName: "b"}))
+	for name, index := range map[string]*int{"a": &w.a, "b": &w.b} {
 		l, err := nl.LinkByName(name)
-		ok(err)
-		ok(nl.LinkSetUp(l))
-		return l.Attrs().Index
+		w.ok(err)
+		w.ok(nl.LinkSetUp(l))
+		*index = l.Attrs().Index
 	}
-	ok(nl.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "a"}, PeerName: "b"}))
-	a, b := index("a"), index("b")
-	open := func(index int) *socket {
-		t.Helper()
-		s, err := openSocket(index, "test")
-		ok(err)
-		t.Cleanup(s.close)
-		return s
+	return w
+}
+
+func (w *wire) ok(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
 	}
-	from, to := open(a), open(b)
-	other := open(b) // what another program sends there is not what arrives
+}
+
+func (w *wire) open(index int) *socket {
+	w.t.Helper()
+	s, err := openSocket(index, "test")
+	w.ok(err)
+	w.t.Cleanup(s.close)
+	return s
+}
+
+// TestASocketTakesWhatIsForItsInterface sends from one end to the other.
+func TestASocketTakesWhatIsForItsInterface(t *testing.T) {
+	w := newWire(t)
+	from, to := w.open(w.a), w.open(w.b)
+	other := w.open(w.b) // what another program sends there is not what arrives
 	raw, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
-	ok(err)
+	w.ok(err)
 	defer unix.Close(raw)
 	tagged := append(append(AllISs[:], 2, 0, 0, 0, 0, 9, 0x81, 0, 0, 7, 0, 14), llc[:]...)
 	tagged = append(tagged, "of VLAN 7  "...)
 	buf := make([]byte, 2000)
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); { // the pair takes a while to come up
-		ok(unix.Sendto(raw, tagged, 0, &unix.SockaddrLinklayer{Ifindex: a, Halen: 6}))
-		ok(other.send([]byte("going out"), AllISs))
-		ok(from.send([]byte("for another"), [6]byte{2, 0, 0, 0, 0, 9}))
-		ok(from.send([]byte("ours"), AllISs))
-		ok(to.file.SetReadDeadline(time.Now().Add(50 * time.Millisecond)))
+		w.ok(unix.Sendto(raw, tagged, 0, &unix.SockaddrLinklayer{Ifindex: w.a, Halen: 6}))
+		w.ok(other.send([]byte("going out"), AllISs))
+		w.ok(from.send([]byte("for another"), [6]byte{2, 0, 0, 0, 0, 9}))
+		w.ok(from.send([]byte("ours"), AllISs))
+		w.ok(to.file.SetReadDeadline(time.Now().Add(50 * time.Millisecond)))
 		pdu, _, err := to.receive(buf)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			continue
 		}
-		ok(err)
+		w.ok(err)
 		if string(pdu) != "ours" {
 			t.Errorf("took the frame %q", pdu)
 		}
 		return
 	}
 	t.Error("nothing arrived")
+}
+
+func TestFramesThatWaitTakeTheirOwnLengthAndAreCountedBeyondTheQueue(t *testing.T) {
+	w := newWire(t)
+	from := w.open(w.a)
+	s := &Speaker{frames: make(chan Frame, 2)}
+	r := &running{socket: w.open(w.b)}
+	r.readers.Go(func() { s.read(r, "b") })
+	defer r.readers.Wait()
+	defer r.close()
+	end := time.Now().Add(10 * time.Second)
+	for n := 0; s.overflow.Load() == 0; n++ { // the pair takes a while to come up
+		if time.Now().After(end) {
+			t.Fatal("the queue was never full")
+		}
+		w.ok(from.send(fmt.Appendf(nil, "frame %d", n), AllISs))
+	}
+	var seen []int
+	for range cap(s.frames) {
+		f, n := <-s.frames, 0
+		if _, err := fmt.Sscanf(string(f.PDU), "frame %d", &n); err != nil || f.Circuit != "b" || cap(f.PDU) > 64 {
+			t.Errorf("%s: %q of capacity %d", f.Circuit, f.PDU, cap(f.PDU))
+		}
+		seen = append(seen, n)
+	}
+	if !slices.IsSorted(seen) || seen[0] == seen[1] {
+		t.Errorf("the frames that waited are %d", seen)
+	}
 }

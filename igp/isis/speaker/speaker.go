@@ -1,6 +1,7 @@
 package speaker
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"sync"
@@ -22,7 +23,7 @@ type Speaker struct {
 	do     chan func(now time.Time)
 	wanted atomic.Pointer[wanted] // by Advertise, until the goroutine of Run has taken it
 	poke   chan struct{}
-	frames chan arrival
+	frames chan Frame
 	done   chan struct{} // closed when Run has returned
 
 	sockets    map[string]*running
@@ -38,11 +39,6 @@ type running struct {
 	readers sync.WaitGroup
 }
 
-type arrival struct {
-	frame Frame
-	buf   *[]byte
-}
-
 // ErrStopped is what a question gets when nobody is there to answer.
 var ErrStopped = errors.New("isis: the speaker doesn't run")
 
@@ -52,8 +48,6 @@ const stopTimeout = 3 * time.Second
 // queueLen bounds the frames that wait for the machine; more are lost, as on a wire, and sent again.
 const queueLen = 1024
 
-var buffers = sync.Pool{New: func() any { b := make([]byte, 1<<16); return &b }}
-
 // NewSpeaker makes a speaker; learn is told, from the goroutine of Run, what was learned.
 func NewSpeaker(c Config, learn func([]igp.Learned), log logrus.FieldLogger) (*Speaker, error) {
 	m, err := New(c, time.Now())
@@ -61,7 +55,7 @@ func NewSpeaker(c Config, learn func([]igp.Learned), log logrus.FieldLogger) (*S
 		return nil, err
 	}
 	return &Speaker{
-		log: log, machine: m, learn: learn, do: make(chan func(time.Time)), frames: make(chan arrival, queueLen),
+		log: log, machine: m, learn: learn, do: make(chan func(time.Time)), frames: make(chan Frame, queueLen),
 		poke: make(chan struct{}, 1), done: make(chan struct{}), sockets: map[string]*running{},
 	}, nil
 }
@@ -92,8 +86,8 @@ func (s *Speaker) Run(ctx context.Context) error {
 			}
 		case f := <-s.do:
 			f(time.Now())
-		case a := <-s.frames:
-			s.receive(a)
+		case f := <-s.frames:
+			s.receive(f)
 		case <-timer.C:
 		}
 		s.step()
@@ -110,15 +104,14 @@ func (s *Speaker) Run(ctx context.Context) error {
 
 // receive takes a frame and those that wait behind it, so that a burst is one step: what follows from the
 // fragments of a system is computed once, not for each of them.
-func (s *Speaker) receive(a arrival) {
+func (s *Speaker) receive(f Frame) {
 	for taken := 1; ; taken++ {
-		s.machine.Receive(time.Now(), a.frame)
-		buffers.Put(a.buf)
+		s.machine.Receive(time.Now(), f)
 		if taken == queueLen { // timers have their turn, too
 			return
 		}
 		select {
-		case a = <-s.frames:
+		case f = <-s.frames:
 		default:
 			return
 		}
@@ -241,21 +234,19 @@ func (s *Speaker) open(name string, index int) error {
 
 // read brings frames to the machine until the socket is closed.
 func (s *Speaker) read(r *running, name string) {
+	buf := make([]byte, 1<<16) // no interface has a greater MTU
 	for {
-		buf := buffers.Get().(*[]byte)
-		pdu, mac, err := r.receive(*buf)
+		pdu, mac, err := r.receive(buf)
 		if err != nil {
-			buffers.Put(buf)
 			if !errors.Is(err, errClosed) {
 				s.log.WithError(err).WithField("circuit", name).Error("isis: the circuit can't be read any more")
 			}
 			return
 		}
 		select {
-		case s.frames <- arrival{Frame{Circuit: name, MAC: mac, PDU: pdu}, buf}:
+		case s.frames <- Frame{Circuit: name, MAC: mac, PDU: bytes.Clone(pdu)}: // a full queue holds no more than what came
 		default:
 			s.overflow.Add(1)
-			buffers.Put(buf)
 		}
 	}
 }
