@@ -65,7 +65,7 @@ const (
 	ReasonNotSeen                 // LAN: the neighbour no longer hears this system
 	ReasonCircuit                 // the circuit went down
 	ReasonWrongKind               // a LAN hello on a point-to-point circuit, or the other way round
-	ReasonTooManyNeighbors        // LAN: more than MaxNeighbors
+	ReasonTooManyNeighbors        // LAN: more than MaxNeighbors, or than a hello can name
 	reasonCount
 )
 
