@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -45,15 +46,20 @@ func (o isisOptions) frr(n int, interfaces ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "hostname r%d\n", n)
 	for _, i := range interfaces {
-		fmt.Fprintf(&b, "interface %s\n ip router isis 1\n ipv6 router isis 1\n isis hello-interval 1\n isis circuit-type %s\n", i, o.frrLevel())
-		if !o.lan {
-			b.WriteString(" isis network point-to-point\n")
-		}
-		b.WriteString(o.circuit)
+		b.WriteString(o.frrInterface(i))
 	}
 	fmt.Fprintf(&b, "interface lo\n ip router isis 1\n ipv6 router isis 1\nrouter isis 1\n net 49.0001.0000.0000.000%d.00\n is-type %s\n lsp-gen-interval 1\n spf-interval 1\n%s",
 		n, o.frrLevel(), o.router)
 	return b.String()
+}
+
+// frrInterface are the lines of an interface.
+func (o isisOptions) frrInterface(name string) string {
+	text := fmt.Sprintf("interface %s\n ip router isis 1\n ipv6 router isis 1\n isis hello-interval 1\n isis circuit-type %s\n", name, o.frrLevel())
+	if !o.lan {
+		text += " isis network point-to-point\n"
+	}
+	return text + o.circuit
 }
 
 func (o isisOptions) pncdLevel() string {
@@ -104,7 +110,7 @@ func newISISLab(t *testing.T) *isisLab {
 	return &isisLab{bgpLab: &bgpLab{t: t}, dir: t.TempDir(), conns: map[string]*grpc.ClientConn{}}
 }
 
-// write makes a file that a node binds.
+// write makes a file that a node binds, or changes it in place.
 func (l *isisLab) write(file, text string) {
 	l.t.Helper()
 	if err := os.WriteFile(filepath.Join(l.dir, file), []byte(text), 0o644); err != nil {
@@ -115,43 +121,26 @@ func (l *isisLab) write(file, text string) {
 func upISIS(t *testing.T, o isisOptions) *isisLab {
 	t.Helper()
 	l := newISISLab(t)
-	write := l.write
-	proxy := "node: pa\nenabled: true\nproxy:\n  ipv4: " + isisProxy + "\n  taps: [eth1]\n  accept_from: [10.0.0.0/8]\n  senders:\n" +
-		"    - {prefix: 10.1.0.0/24, proxy: " + isisProxy + "}\n    - {prefix: \"2001:db8:1::/48\", proxy: " + isisProxy + "}\n"
-	write("pa.yaml", o.pncd("0010", proxy))
-	write("pb.yaml", o.pncd("0011", "node: pb\n"))
-	write("daemons", "isisd=yes\n")
-	write("r1.conf", o.frr(1, "eth1", "eth2"))
-	write("r2.conf", o.frr(2, "eth1", "eth2"))
+	router := func(n int, interfaces []string, addresses ...string) isisNode {
+		return isisNode{name: fmt.Sprintf("r%d", n), image: "frr", conf: o.frr(n, interfaces...), exec: append([]string{fmt.Sprintf("ip addr add 10.255.0.%d/32 dev lo", n)}, addresses...)}
+	}
+	pa := isisNode{name: "pa", image: "pncd", conf: o.pncd("0010", isisProxyConf("10.1.0.0/24", "2001:db8:1::/48"))}
+	pb := isisNode{name: "pb", image: "pncd", conf: o.pncd("0011", "node: pb\n")}
 	if o.lan {
-		write("r1.conf", o.frr(1, "eth1"))
+		pa.exec = []string{"ip addr add 10.9.0.10/24 dev eth1", "ip addr add " + isisProxy + "/32 dev lo"}
+		pb.exec = []string{"ip addr add 10.9.0.11/24 dev eth1", "ip route add " + isisProxy + "/32 via 10.9.0.1"}
+		l.build([]isisNode{{name: "sw", image: "bridge"}, router(1, []string{"eth1"}, "ip addr add 10.9.0.1/24 dev eth1"), pa, pb},
+			[2]string{"r1:eth1", "sw:p1"}, [2]string{"pa:eth1", "sw:p2"}, [2]string{"pb:eth1", "sw:p3"})
+		return l
 	}
-	router := func(n int, exec ...string) string {
-		return fmt.Sprintf("    r%d:\n      kind: linux\n      image: frr\n      binds: [\"r%d.conf:/etc/frr/frr.conf\", \"daemons:/etc/frr/daemons\"]\n      exec:\n        - ip addr add 10.255.0.%d/32 dev lo\n        - %s\n",
-			n, n, n, strings.Join(exec, "\n        - "))
-	}
-	leaf := func(name string, exec ...string) string {
-		return fmt.Sprintf("    %s:\n      kind: linux\n      image: pncd\n      binds: [\"%s.yaml:/etc/pncd/pncd.yaml\"]\n      exec:\n        - %s\n", name, name, strings.Join(exec, "\n        - "))
-	}
-	forward := "sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward; echo 1 >/proc/sys/net/ipv6/conf/all/forwarding'"
-	topo := fmt.Sprintf("name: isis%d\ntopology:\n  nodes:\n", isisLabs.Add(1))
-	if o.lan {
-		topo += "    sw: {kind: bridge}\n" + router(1, forward, "ip addr add 10.9.0.1/24 dev eth1") +
-			leaf("pa", "ip addr add 10.9.0.10/24 dev eth1", "ip addr add "+isisProxy+"/32 dev lo") +
-			leaf("pb", "ip addr add 10.9.0.11/24 dev eth1", "ip route add "+isisProxy+"/32 via 10.9.0.1") +
-			"  links:\n    - endpoints: [\"r1:eth1\", \"sw:p1\"]\n    - endpoints: [\"pa:eth1\", \"sw:p2\"]\n    - endpoints: [\"pb:eth1\", \"sw:p3\"]\n"
-	} else {
-		topo += router(1, forward, "ip addr add 10.9.1.1/24 dev eth1", "ip addr add 10.9.2.1/24 dev eth2") +
-			router(2, forward, "ip addr add 10.9.2.2/24 dev eth1", "ip addr add 10.9.3.2/24 dev eth2") +
-			leaf("pa", "ip addr add 10.9.1.10/24 dev eth1", "ip addr add "+isisProxy+"/32 dev lo") +
-			leaf("pb", "ip addr add 10.9.3.11/24 dev eth1", "ip route add "+isisProxy+"/32 via 10.9.3.2") +
-			"  links:\n    - endpoints: [\"pa:eth1\", \"r1:eth1\"]\n    - endpoints: [\"r1:eth2\", \"r2:eth1\"]\n    - endpoints: [\"r2:eth2\", \"pb:eth1\"]\n"
-	}
-	l.routers, l.leaves = []string{"r1", "r2"}, []string{"pa", "pb"}
-	if o.lan {
-		l.routers = l.routers[:1]
-	}
-	l.up(topo)
+	pa.exec = []string{"ip addr add 10.9.1.10/24 dev eth1", "ip addr add " + isisProxy + "/32 dev lo"}
+	pb.exec = []string{"ip addr add 10.9.3.11/24 dev eth1", "ip route add " + isisProxy + "/32 via 10.9.3.2"}
+	both := []string{"eth1", "eth2"}
+	l.build([]isisNode{
+		router(1, both, "ip addr add 10.9.1.1/24 dev eth1", "ip addr add 10.9.2.1/24 dev eth2"),
+		router(2, both, "ip addr add 10.9.2.2/24 dev eth1", "ip addr add 10.9.3.2/24 dev eth2"),
+		pa, pb,
+	}, [2]string{"pa:eth1", "r1:eth1"}, [2]string{"r1:eth2", "r2:eth1"}, [2]string{"r2:eth2", "pb:eth1"})
 	return l
 }
 
@@ -233,4 +222,29 @@ func (l *isisLab) kill(node, program string) {
 		}
 	}
 	l.t.Fatalf("%s runs no %s", node, program)
+}
+
+// reload gives a leaf another configuration.
+func (l *isisLab) reload(node, conf string) {
+	l.t.Helper()
+	l.write(node+".yaml", conf)
+	if err := l.Programs(node)[0].Signal(syscall.SIGHUP); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// editLeaf changes pa's configuration, and reloads it.
+func (l *isisLab) editLeaf(edit func(string) string) {
+	l.t.Helper()
+	text, err := os.ReadFile(filepath.Join(l.dir, "pa.yaml"))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.reload("pa", edit(string(text)))
+}
+
+// changeSender gives pa 10.7.0.0/24 in place of 10.1.0.0/24, by a reload.
+func (l *isisLab) changeSender() {
+	l.t.Helper()
+	l.editLeaf(func(s string) string { return strings.Replace(s, "10.1.0.0/24", "10.7.0.0/24", 1) })
 }

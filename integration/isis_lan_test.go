@@ -18,15 +18,15 @@ func TestISISLANOfThreeSystems(t *testing.T) {
 			both := level == "level-1-2"
 			levels := map[string][]uint32{"level-1": {1}, "level-2": {2}, "level-1-2": {1, 2}}[level]
 			lan, point := isisOptions{lan: true, level: level}, isisOptions{level: level}
-			second := lan.frr(2, "eth1") + frrInterface("eth2", lan.frrLevel())
+			second := lan.frr(2, "eth1") + point.frrInterface("eth2")
 			if both {
-				second += frrInterface("eth3", "level-2-only")
+				second += isisOptions{level: "level-2"}.frrInterface("eth3")
 			}
 			nodes := []isisNode{
 				{name: "sw", image: "bridge"},
 				{name: "r1", image: "frr", conf: lan.frr(1, "eth1") + "interface eth1\n isis priority 100\n", exec: []string{"ip addr add 10.255.0.1/32 dev lo", "ip addr add 10.9.0.1/24 dev eth1"}},
 				{name: "r2", image: "frr", conf: second, exec: []string{"ip addr add 10.255.0.2/32 dev lo", "ip addr add 10.9.0.2/24 dev eth1", "ip addr add 10.9.3.2/24 dev eth2"}},
-				{name: "pa", image: "pncd", conf: lan.pncd("0010", isisProxyConf), exec: []string{"ip addr add 10.9.0.10/24 dev eth1", "ip addr add " + isisProxy + "/32 dev lo"}},
+				{name: "pa", image: "pncd", conf: lan.pncd("0010", isisProxyConf("10.1.0.0/24")), exec: []string{"ip addr add 10.9.0.10/24 dev eth1", "ip addr add " + isisProxy + "/32 dev lo"}},
 				{name: "pb", image: "pncd", conf: point.pncd("0011", "node: pb\n"), exec: []string{"ip addr add 10.9.3.11/24 dev eth1", "ip route add " + isisProxy + "/32 via 10.9.3.2"}},
 			}
 			links := [][2]string{{"r1:eth1", "sw:p1"}, {"r2:eth1", "sw:p2"}, {"pa:eth1", "sw:p3"}, {"r2:eth2", "pb:eth1"}}
@@ -55,11 +55,6 @@ func TestISISLANOfThreeSystems(t *testing.T) {
 			l.resolves("10.1.0.2", isisProxy)
 		})
 	}
-}
-
-// frrInterface are the lines of a further point-to-point interface.
-func frrInterface(name, level string) string {
-	return fmt.Sprintf("interface %s\n ip router isis 1\n ipv6 router isis 1\n isis hello-interval 1\n isis circuit-type %s\n isis network point-to-point\n", name, level)
 }
 
 // levelsAreApart holds that a router of both levels sets the attached bit for level 1, and that no router takes a

@@ -51,9 +51,15 @@ func (l *isisLab) build(nodes []isisNode, links ...[2]string) {
 	l.up(b.String())
 }
 
-// isisProxyConf is the configuration of a proxy for IPv4, less its isis section.
-const isisProxyConf = "node: pa\nenabled: true\nproxy:\n  ipv4: " + isisProxy + "\n  taps: [eth1]\n  accept_from: [10.0.0.0/8]\n  senders:\n" +
-	"    - {prefix: 10.1.0.0/24, proxy: " + isisProxy + "}\n"
+// isisProxyConf is the configuration of the proxy pa for these sender prefixes, less its isis section.
+func isisProxyConf(senders ...string) string {
+	var b strings.Builder
+	b.WriteString("node: pa\nenabled: true\nproxy:\n  ipv4: " + isisProxy + "\n  taps: [eth1]\n  accept_from: [10.0.0.0/8]\n  senders:\n")
+	for _, s := range senders {
+		fmt.Fprintf(&b, "    - {prefix: %q, proxy: %s}\n", s, isisProxy)
+	}
+	return b.String()
+}
 
 // isis reads a leaf's system.
 func (l *isisLab) isis(node string) *pncv1.GetIsisResponse {

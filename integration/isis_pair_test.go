@@ -3,10 +3,7 @@ package integration
 import (
 	"fmt"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -18,31 +15,10 @@ func isisPair(t *testing.T, o isisOptions, senders []string) *isisLab {
 	t.Helper()
 	l := newISISLab(t)
 	l.build([]isisNode{
-		{name: "pa", image: "pncd", conf: o.pncd("0010", pairConf(senders)), exec: []string{"ip addr add 10.9.1.10/24 dev eth1", "ip addr add " + isisProxy + "/32 dev lo"}},
+		{name: "pa", image: "pncd", conf: o.pncd("0010", isisProxyConf(senders...)), exec: []string{"ip addr add 10.9.1.10/24 dev eth1", "ip addr add " + isisProxy + "/32 dev lo"}},
 		{name: "pb", image: "pncd", conf: o.pncd("0011", "node: pb\n"), exec: []string{"ip addr add 10.9.1.11/24 dev eth1", "ip route add " + isisProxy + "/32 via 10.9.1.10"}},
 	}, [2]string{"pa:eth1", "pb:eth1"})
 	return l
-}
-
-func pairConf(senders []string) string {
-	var b strings.Builder
-	b.WriteString("node: pa\nenabled: true\nproxy:\n  ipv4: " + isisProxy + "\n  taps: [eth1]\n  accept_from: [10.0.0.0/8]\n  senders:\n")
-	for _, s := range senders {
-		fmt.Fprintf(&b, "    - {prefix: %s, proxy: %s}\n", s, isisProxy)
-	}
-	return b.String()
-}
-
-// reload gives a leaf another configuration.
-func (l *isisLab) reload(node, conf string) {
-	l.t.Helper()
-	// In place: the node has the file bound.
-	if err := os.WriteFile(filepath.Join(l.dir, node+".yaml"), []byte(conf), 0o644); err != nil {
-		l.t.Fatal(err)
-	}
-	if err := l.Programs(node)[0].Signal(syscall.SIGHUP); err != nil {
-		l.t.Fatal(err)
-	}
 }
 
 // Ten thousand prefixes in many fragments, and one again.
@@ -65,7 +41,7 @@ func TestISISPairTenThousandPrefixes(t *testing.T) {
 		})
 		t.Logf("figure: %d marked prefixes are learned after %s", want, time.Since(begin).Round(time.Millisecond))
 	}
-	l.reload("pa", o.pncd("0010", pairConf(many)))
+	l.reload("pa", o.pncd("0010", isisProxyConf(many...)))
 	marked(uint32(len(many)))
 	first, last := netip.MustParsePrefix(many[0]).Addr().Next().String(), netip.MustParsePrefix(many[len(many)-1]).Addr().Next().String()
 	l.answers(first, isisProxy)
@@ -76,7 +52,7 @@ func TestISISPairTenThousandPrefixes(t *testing.T) {
 	}
 	t.Logf("figure: 10,000 prefixes are in %d fragments", fragments)
 
-	l.reload("pa", o.pncd("0010", pairConf(many[:1])))
+	l.reload("pa", o.pncd("0010", isisProxyConf(many[0])))
 	marked(1)
 	l.answers(first, isisProxy)
 	l.answers(last, "RESOLVE_REASON_NO_ROUTE")
@@ -146,7 +122,7 @@ func TestISISPairRollsKeysOver(t *testing.T) {
 			more := "node: pb\n"
 			system := "0011"
 			if node == "pa" {
-				more, system = pairConf([]string{prefix()}), "0010"
+				more, system = isisProxyConf(prefix()), "0010"
 			}
 			l.reload(node, o.pncd(system, more))
 		}

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -75,20 +74,7 @@ func TestISISWrongKeyStaysDown(t *testing.T) {
 func TestISISRestartAndStop(t *testing.T) {
 	l := upISIS(t, isisOptions{})
 	l.resolves("10.1.0.2", isisProxy)
-	before := l.sequence("pa.00-00")
-
-	again := l.program("pa")
-	l.kill("pa", "pncd")
-	pncd, err := l.Start(l.ctx, "pa", lab.Proc{Name: "again", Argv: []string{again, "--config", "/etc/pncd/pncd.yaml"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.eventually("the sequence number is recovered", func() string {
-		if after := l.sequence("pa.00-00"); after <= before {
-			return fmt.Sprintf("%d after %d", after, before)
-		}
-		return ""
-	})
+	pncd := l.killAndStartLeaf()
 	l.resolves("10.1.0.2", isisProxy)
 
 	if err := pncd.Stop(); err != nil {
@@ -192,6 +178,24 @@ func decode(t *testing.T, file, filter, field string) string {
 	return string(out)
 }
 
+// killAndStartLeaf kills pa's pncd and starts it again; r2 then has an LSP of the new one.
+func (l *isisLab) killAndStartLeaf() *lab.Process {
+	l.t.Helper()
+	before, again := l.sequence("pa.00-00"), l.program("pa")
+	l.kill("pa", "pncd")
+	pncd, err := l.Start(l.ctx, "pa", lab.Proc{Name: "again", Argv: []string{again, "--config", "/etc/pncd/pncd.yaml"}})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.eventually("the sequence number is recovered", func() string {
+		if after := l.sequence("pa.00-00"); after <= before {
+			return fmt.Sprintf("%d after %d", after, before)
+		}
+		return ""
+	})
+	return pncd
+}
+
 // sequence is an LSP's sequence number in r2's database; 0 when it isn't there.
 func (l *isisLab) sequence(lsp string) (n uint64) {
 	l.t.Helper()
@@ -210,20 +214,4 @@ func (l *isisLab) program(node string) string {
 		l.t.Fatal(err)
 	}
 	return exe
-}
-
-// changeSender gives pa 10.7.0.0/24 in place of 10.1.0.0/24, by a reload.
-func (l *isisLab) changeSender() {
-	l.t.Helper()
-	path := filepath.Join(l.dir, "pa.yaml")
-	text, err := os.ReadFile(path)
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(strings.Replace(string(text), "10.1.0.0/24", "10.7.0.0/24", 1)), 0o644); err != nil {
-		l.t.Fatal(err)
-	}
-	if err := l.Programs("pa")[0].Signal(syscall.SIGHUP); err != nil {
-		l.t.Fatal(err)
-	}
 }

@@ -2,27 +2,38 @@ package integration
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 )
 
-// editLeaf changes pa's configuration, and reloads it.
-func (l *isisLab) editLeaf(edit func(string) string) {
+// vethUp waits until both ends of pa's pair to r2 are there.
+func (l *isisLab) vethUp(step string) {
 	l.t.Helper()
-	path := filepath.Join(l.dir, "pa.yaml")
-	text, err := os.ReadFile(path)
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(edit(string(text))), 0o644); err != nil {
-		l.t.Fatal(err)
-	}
-	if err := l.Programs("pa")[0].Signal(syscall.SIGHUP); err != nil {
-		l.t.Fatal(err)
-	}
+	l.eventually(step, func() string {
+		if a, b := l.interfaces("pa"), l.interfaces("r2"); !strings.Contains(a, "isis0@") || !strings.Contains(b, "isis-r@") {
+			return a + b
+		}
+		return ""
+	})
+}
+
+func (l *isisLab) interfaces(node string) string {
+	l.t.Helper()
+	return l.run(node, "ip", "-o", "link")
+}
+
+// vethAdjacent waits until r2 has an adjacency over the pair.
+func (l *isisLab) vethAdjacent(step string) {
+	l.t.Helper()
+	l.eventually(step, func() string {
+		text := l.vtysh("r2", "show isis neighbor")
+		for line := range strings.Lines(text) {
+			if strings.Contains(line, "isis-r") && strings.Contains(line, "Up") {
+				return ""
+			}
+		}
+		return text + l.run("pa", "ip", "addr", "show")
+	})
 }
 
 func TestISISMakesItsOwnVethPair(t *testing.T) {
@@ -33,27 +44,9 @@ func TestISISMakesItsOwnVethPair(t *testing.T) {
 	l.editLeaf(func(s string) string {
 		return s + fmt.Sprintf("    - interface: isis0\n      hello: 1s\n      veth: {peer: isis-r, namespace: \"%d\", addresses: [10.9.4.10/24], peer_addresses: [10.9.4.2/24]}\n", router)
 	})
-	interfaces := func(node string) string { return l.run(node, "ip", "-o", "link") }
-	l.eventually("the pair is there", func() string {
-		if a, b := interfaces("pa"), interfaces("r2"); !strings.Contains(a, "isis0@") || !strings.Contains(b, "isis-r@") {
-			return a + b
-		}
-		return ""
-	})
+	l.vethUp("the pair is there")
 	l.vtysh("r2", "configure terminal", "interface isis-r", "ip router isis 1", "ipv6 router isis 1", "isis network point-to-point", "isis hello-interval 1", "isis circuit-type level-2-only")
-	adjacent := func(step string) {
-		t.Helper()
-		l.eventually(step, func() string {
-			text := l.vtysh("r2", "show isis neighbor")
-			for line := range strings.Lines(text) {
-				if strings.Contains(line, "isis-r") && strings.Contains(line, "Up") {
-					return ""
-				}
-			}
-			return text + l.run("pa", "ip", "addr", "show")
-		})
-	}
-	adjacent("r2 has the adjacency over the pair")
+	l.vethAdjacent("r2 has the adjacency over the pair")
 	l.noTransit()
 
 	l.run("r2", "ip", "link", "set", "isis-r", "down") // a flap
@@ -64,7 +57,7 @@ func TestISISMakesItsOwnVethPair(t *testing.T) {
 		return ""
 	})
 	l.run("r2", "ip", "link", "set", "isis-r", "up")
-	adjacent("after the flap")
+	l.vethAdjacent("after the flap")
 
 	l.editLeaf(func(s string) string { return strings.Replace(s, "{peer: isis-r", "{mtu: 1400, peer: isis-r", 1) })
 	l.eventually("both ends have the new MTU", func() string {
@@ -78,22 +71,17 @@ func TestISISMakesItsOwnVethPair(t *testing.T) {
 
 	before := l.run("pa", "cat", "/sys/class/net/isis0/ifindex")
 	l.run("r2", "ip", "link", "del", "isis-r")
-	l.eventually("the pair is made again", func() string {
-		if a, b := interfaces("pa"), interfaces("r2"); !strings.Contains(a, "isis0@") || !strings.Contains(b, "isis-r@") {
-			return a + b
-		}
-		return ""
-	})
+	l.vethUp("the pair is made again")
 	if after := l.run("pa", "cat", "/sys/class/net/isis0/ifindex"); after == before {
 		t.Fatalf("the pair never went: index %s", after)
 	}
-	adjacent("after it vanished and came back")
+	l.vethAdjacent("after it vanished and came back")
 	l.resolves("10.1.0.2", isisProxy)
 
 	if err := l.Programs("pa")[0].Stop(); err != nil {
 		t.Errorf("pncd's end: %v", err)
 	}
-	if a, b := interfaces("pa"), interfaces("r2"); strings.Contains(a, "isis0") || strings.Contains(b, "isis-r") {
+	if a, b := l.interfaces("pa"), l.interfaces("r2"); strings.Contains(a, "isis0") || strings.Contains(b, "isis-r") {
 		t.Errorf("left after a clean stop:\n%s%s", a, b)
 	}
 }
