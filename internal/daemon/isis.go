@@ -65,11 +65,12 @@ func (p *isisPart) reconfigure(ctx context.Context, c speaker.Config, veths map[
 	if err := p.Reconfigure(ctx, c); err != nil {
 		return err
 	}
+	names := circuitNames(c)
 	p.mu.Lock()
-	p.circuits = circuitNames(c)
-	maps.DeleteFunc(p.errs, func(name string, _ error) bool { return !slices.Contains(p.circuits, name) })
+	p.circuits = names
+	maps.DeleteFunc(p.errs, func(name string, _ error) bool { return !slices.Contains(names, name) })
 	p.mu.Unlock()
-	p.links.Follow(circuitNames(c))
+	p.links.Follow(names)
 	p.attach.want(veths)
 	return nil
 }

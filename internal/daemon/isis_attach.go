@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"net/netip"
 	"reflect"
 	"sync"
 	"time"
@@ -49,16 +48,9 @@ func isisVeths(s *config.ISIS) map[string]host.VethConfig {
 		if v := x.Veth; v != nil {
 			out[x.Interface] = host.VethConfig{
 				Name: x.Interface, Peer: v.Peer, PeerNamespace: v.Namespace, Bridge: v.Bridge, MTU: v.MTU, Owner: "pncd isis circuit",
-				Addresses: wholePrefixes(v.Addresses), PeerAddresses: wholePrefixes(v.PeerAddresses),
+				Addresses: prefixes(v.Addresses), PeerAddresses: prefixes(v.PeerAddresses),
 			}
 		}
-	}
-	return out
-}
-
-func wholePrefixes(list []config.InterfaceAddr) (out []netip.Prefix) {
-	for _, p := range list {
-		out = append(out, p.Prefix)
 	}
 	return out
 }

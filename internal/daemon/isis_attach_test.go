@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"pncd/dataplane/host"
 	"pncd/internal/config"
+	"pncd/internal/testwait"
 )
 
 // kernel is what an attachment does, in words.
@@ -44,11 +46,12 @@ func (k *kernel) text() string { k.mu.Lock(); defer k.mu.Unlock(); return string
 
 func (k *kernel) want(t *testing.T, want string) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); k.text() != want; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%q, want %q", k.text(), want)
+	testwait.UntilRight(t, func() string {
+		if got := k.text(); got != want {
+			return fmt.Sprintf("%q, want %q", got, want)
 		}
-	}
+		return ""
+	})
 }
 
 func TestVethPairsAreMadeKeptAndRemoved(t *testing.T) {

@@ -187,10 +187,10 @@ func communities(list []string) (out []bgp.Community) {
 	return out
 }
 
-func prefixes(list []config.Prefix) []netip.Prefix {
+func prefixes[P config.Prefix | config.InterfaceAddr](list []P) []netip.Prefix {
 	out := make([]netip.Prefix, 0, len(list))
 	for _, p := range list {
-		out = append(out, p.Prefix)
+		out = append(out, config.Prefix(p).Prefix)
 	}
 	return out
 }
