@@ -21,6 +21,7 @@ var rules = []rule{
 	{"bgp/guard", nil},
 	{"igp/wire", nil},
 	{"igp/keys", nil},
+	{"igp/internal/...", nil},
 	{"igp/isis/packet", []string{"igp/wire"}},
 	{"igp/ospf/packet", []string{"igp/wire"}},
 	{"igp/ospf/neighbor", []string{"igp/ospf/packet"}},
@@ -74,7 +75,8 @@ var closed = []rule{
 	{"cmd/...", nil},
 	{"integration/...", []string{"integration/...", "cmd/pnclab"}},
 	{"internal/daemon", []string{"cmd/pncd", "integration/..."}},
-	{"api/apitest", nil}, // tests only
+	{"api/apitest", nil},      // tests only
+	{"igp/internal/...", nil}, // tests only
 	{"bgp/engine/enginetest", []string{"integration/bench"}}, // GoBGP as it comes, and a raw neighbour
 	{"bgp/speakertest", []string{"integration/..."}},
 	{"dataplane/tap/taptest", []string{"integration/..."}},

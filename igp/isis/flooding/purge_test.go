@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"pncd/igp/internal/exchanges"
 	"pncd/igp/isis/auth"
 	"pncd/igp/isis/packet"
 )
@@ -11,20 +12,20 @@ import (
 // RFC 5304 section 2: neighbours with keys refuse a purge that isn't authenticated, also when it is that of an
 // LSP whose lifetime has ended.
 func TestWhatIsExpiredIsAuthenticated(t *testing.T) {
-	s := newScript(t)
+	s := newScript(exchanges.New(t))
 	k := auth.Key{ID: 1, Algorithm: auth.HMACSHA256, Secret: "s"}
 	chain := auth.Chain{Send: k, Accept: []auth.Key{k}}
-	s.m.SetSign(s.now, chain.Sign)
+	s.m.SetSign(s.Now, chain.Sign)
 	for id := range CircuitID(2) {
-		s.m.CircuitUp(s.now, id, CircuitConfig{MTU: 1492})
+		s.m.CircuitUp(s.Now, id, CircuitConfig{MTU: 1492})
 	}
 	lsp := s.build(s.id("2.00-00"), 5, 1000, "")
-	if err := s.m.ReceiveLSP(s.now, 0, lsp); err != nil {
+	if err := s.m.ReceiveLSP(s.Now, 0, lsp); err != nil {
 		t.Fatal(err)
 	}
 	purges := 0
-	for end := s.now.Add(DefaultLSPLifetime + time.Second); s.now.Before(end); s.now = s.now.Add(time.Second) {
-		for _, out := range s.m.Tick(s.now) {
+	for end := s.Now.Add(DefaultLSPLifetime + time.Second); s.Now.Before(end); s.Now = s.Now.Add(time.Second) {
+		for _, out := range s.m.Tick(s.Now) {
 			if typ, _ := packet.Type(out.PDU); typ != packet.L2LSP {
 				continue
 			}

@@ -3,13 +3,13 @@ package flooding
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"pncd/igp/internal/exchanges"
 	"pncd/igp/isis/backoff"
 	"pncd/igp/isis/packet"
 )
@@ -32,108 +32,62 @@ import (
 //
 // System 1 is this one. LSPs have a lifetime of 1000 s unless said otherwise.
 func TestExchanges(t *testing.T) {
-	raw, err := os.ReadFile("testdata/exchanges.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := 0
-	for _, part := range strings.Split("\n"+string(raw), "\n== ")[1:] {
-		name, body, _ := strings.Cut(part, "\n")
-		n++
-		t.Run(name, func(t *testing.T) {
-			s := newScript(t)
-			for line := range strings.Lines(body) {
-				line, _, _ = strings.Cut(line, "#")
-				if f := strings.Fields(line); len(f) > 0 {
-					s.line = strings.TrimSpace(line)
-					s.do(f)
-				}
-			}
-			s.settled()
+	for _, e := range exchanges.Read(t, "testdata/exchanges.txt", 45) {
+		e.Run(t, e.Name, func(s *exchanges.Script) exchanges.Verbs {
+			s.Matches = matches
+			return newScript(s)
 		})
-	}
-	if n < 45 {
-		t.Errorf("%d exchanges", n)
 	}
 }
 
 type script struct {
-	t    *testing.T
-	m    *Machine
-	now  time.Time
-	line string
-	sent []string
-	err  error
+	*exchanges.Script
+	m *Machine
 }
 
-func newScript(t *testing.T) *script {
+func newScript(s *exchanges.Script) *script {
 	return &script{
-		t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+		Script: s,
 		m: New(Config{System: packet.SystemID{5: 1}, Level: packet.Level2, Jitter: func() float64 { return 0 }, MaxLSPs: 20, MaxSSN: 8,
 			Generation: backoff.Config{Second: 5 * time.Second, Max: 5 * time.Second}}),
 	}
 }
 
-func (s *script) fatalf(format string, args ...any) {
-	s.t.Helper()
-	s.t.Fatalf("%q: %s", s.line, fmt.Sprintf(format, args...))
-}
+func (s *script) Wake() time.Time { return s.m.Wake() }
 
-func (s *script) do(f []string) {
-	if f[0] != "<" && f[0] != "!" && f[0] != "=" {
-		s.settled()
-	}
+func (s *script) Do(f []string) bool {
 	switch f[0] {
 	case "up":
 		c := CircuitConfig{MTU: 1492, LAN: slices.Contains(f, "lan"), Designated: slices.Contains(f, "dis")}
-		s.m.CircuitUp(s.now, s.circuit(f[1]), c)
+		s.m.CircuitUp(s.Now, s.circuit(f[1]), c)
 	case "resync":
-		s.m.Resync(s.now, s.circuit(f[1]))
+		s.m.Resync(s.Now, s.circuit(f[1]))
 	case "down":
 		s.m.CircuitDown(s.circuit(f[1]))
 	case "generation":
 		c := s.m.cfg
 		for i, d := range []*time.Duration{&c.Generation.Initial, &c.Generation.Second, &c.Generation.Max} {
-			var err error
-			if *d, err = time.ParseDuration(f[1+i]); err != nil {
-				s.fatalf("%v", err)
-			}
+			*d = s.Duration(f[1+i])
 		}
-		s.m.Retime(s.now, c)
+		s.m.Retime(s.Now, c)
 	case "own":
-		s.m.Originate(s.now, s.id(f[1]), 3, text(strings.Join(f[2:], " ")))
+		s.m.Originate(s.Now, s.id(f[1]), 3, text(strings.Join(f[2:], " ")))
 	case "unown":
-		if err := s.m.Withdraw(s.now, s.id(f[1])); err != nil {
-			s.fatalf("%v", err)
+		if err := s.m.Withdraw(s.Now, s.id(f[1])); err != nil {
+			s.Fatalf("%v", err)
 		}
 	case "stop":
-		if err := s.m.WithdrawAll(s.now); err != nil {
-			s.fatalf("%v", err)
+		if err := s.m.WithdrawAll(s.Now); err != nil {
+			s.Fatalf("%v", err)
 		}
 	case ">":
 		s.receive(s.circuit(f[1]), f[2], f[3:])
-	case "!":
-		if s.err == nil || !strings.Contains(s.err.Error(), strings.Join(f[1:], " ")) {
-			s.fatalf("refused with %v", s.err)
-		}
-		s.err = nil
-	case ".":
-		d, err := time.ParseDuration(f[1])
-		if err != nil {
-			s.fatalf("%v", err)
-		}
-		s.pass(d)
-	case "<":
-		want := strings.Join(f[1:], " ")
-		if len(s.sent) == 0 || !matches(s.sent[0], want) {
-			s.fatalf("sent is %q", s.sent)
-		}
-		s.sent = s.sent[1:]
 	case "=":
 		s.state(f[1:])
 	default:
-		s.fatalf("unknown")
+		return false
 	}
+	return true
 }
 
 // matches compares word by word; life= needs to be said only where it matters.
@@ -145,54 +99,29 @@ func matches(got, want string) bool {
 	return strings.Join(words, " ") == want
 }
 
-// settled fails when something was sent, or refused, that the script doesn't mention.
-func (s *script) settled() {
-	s.t.Helper()
-	if len(s.sent) > 0 || s.err != nil {
-		s.fatalf("before this: also sent %q, error %v", s.sent, s.err)
+func (s *script) Tick() (sent []string) {
+	for _, out := range s.m.Tick(s.Now) {
+		sent = append(sent, s.describe(out))
 	}
-}
-
-// pass lets time pass, with a Tick whenever the machine wants one.
-func (s *script) pass(d time.Duration) {
-	end := s.now.Add(d)
-	for ticks := 0; ; ticks++ {
-		if ticks > 10000 {
-			s.fatalf("the machine wants a tick at %v again and again", s.m.Wake())
-		}
-		at := s.m.Wake()
-		if at.IsZero() || at.After(end) {
-			break
-		}
-		if at.After(s.now) {
-			s.now = at
-		}
-		for _, out := range s.m.Tick(s.now) {
-			s.sent = append(s.sent, s.describe(out))
-		}
-	}
-	s.now = end
-	for _, out := range s.m.Tick(s.now) {
-		s.sent = append(s.sent, s.describe(out))
-	}
+	return sent
 }
 
 func (s *script) describe(out Send) string {
 	typ, err := packet.Type(out.PDU)
 	if err != nil {
-		s.fatalf("sent %x: %v", out.PDU, err)
+		s.Fatalf("sent %x: %v", out.PDU, err)
 	}
 	if typ == packet.L2LSP {
 		p, err := packet.ParseLSP(out.PDU)
 		if err != nil {
-			s.fatalf("sent %x: %v", out.PDU, err)
+			s.Fatalf("sent %x: %v", out.PDU, err)
 		}
 		what := fmt.Sprintf("%d lsp %s %d", out.Circuit, short(p.ID), p.Sequence)
 		if p.Lifetime == 0 {
 			return what + " purge"
 		}
 		if !packet.ChecksumOK(out.PDU) {
-			s.fatalf("sent with a wrong checksum: %x", out.PDU)
+			s.Fatalf("sent with a wrong checksum: %x", out.PDU)
 		}
 		if v, ok := p.TLVs.First(250); ok {
 			what += " text=" + string(v)
@@ -201,7 +130,7 @@ func (s *script) describe(out Send) string {
 	}
 	p, err := packet.ParseSNP(out.PDU)
 	if err != nil {
-		s.fatalf("sent %x: %v", out.PDU, err)
+		s.Fatalf("sent %x: %v", out.PDU, err)
 	}
 	what := fmt.Sprintf("%d psnp", out.Circuit)
 	if p.Complete() {
@@ -209,7 +138,7 @@ func (s *script) describe(out Send) string {
 	}
 	entries, err := p.TLVs.Entries()
 	if err != nil {
-		s.fatalf("%v", err)
+		s.Fatalf("%v", err)
 	}
 	for _, e := range entries {
 		what += fmt.Sprintf(" %s/%d", short(e.ID), e.Sequence)
@@ -222,7 +151,7 @@ func (s *script) describe(out Send) string {
 
 func (s *script) receive(from CircuitID, kind string, f []string) {
 	if kind == "lsp" {
-		s.err = s.m.ReceiveLSP(s.now, from, s.lsp(f))
+		s.Refused(s.m.ReceiveLSP(s.Now, from, s.lsp(f)))
 		return
 	}
 	p := packet.SNP{Header: packet.Header{Type: packet.L2PSNP}, Source: packet.SystemID{5: 2}.Node(0)}
@@ -258,9 +187,9 @@ func (s *script) receive(from CircuitID, kind string, f []string) {
 	p.TLVs = packet.EntryTLVs(entries)
 	raw, err := p.Append(nil)
 	if err != nil {
-		s.fatalf("%v", err)
+		s.Fatalf("%v", err)
 	}
-	s.err = s.m.ReceiveSNP(s.now, from, raw)
+	s.Refused(s.m.ReceiveSNP(s.Now, from, raw))
 }
 
 // lsp builds an LSP as another system sends it.
@@ -274,7 +203,7 @@ func (s *script) lsp(f []string) []byte {
 		} else if w == "badsum" {
 			bad = true
 		} else {
-			s.fatalf("unknown %q", w)
+			s.Fatalf("unknown %q", w)
 		}
 	}
 	raw := s.build(id, seq, uint16(life), content)
@@ -288,7 +217,7 @@ func (s *script) build(id packet.LSPID, seq uint32, life uint16, content string)
 	p := packet.LSP{Header: packet.Header{Type: packet.L2LSP}, ID: id, Sequence: seq, Lifetime: life, Flags: 3, TLVs: text(content)}
 	raw, err := p.Append(nil)
 	if err != nil {
-		s.fatalf("%v", err)
+		s.Fatalf("%v", err)
 	}
 	packet.SetChecksum(raw)
 	return raw
@@ -306,13 +235,13 @@ func (s *script) state(f []string) {
 	e := s.m.DB().Get(s.id(f[0]))
 	if f[1] == "none" {
 		if e != nil {
-			s.fatalf("is %+v", e.Version)
+			s.Fatalf("is %+v", e.Version)
 		}
 		return
 	}
 	purged := len(f) > 2 && f[2] == "purge"
 	if e == nil || e.Sequence != s.number(f[1]) || e.Purged != purged {
-		s.fatalf("is %+v", e)
+		s.Fatalf("is %+v", e)
 	}
 }
 
@@ -324,7 +253,7 @@ func (s *script) number(w string) uint32 {
 	}
 	n, err := strconv.ParseUint(w, 10, 32)
 	if err != nil {
-		s.fatalf("%v", err)
+		s.Fatalf("%v", err)
 	}
 	return uint32(n)
 }
@@ -332,7 +261,7 @@ func (s *script) number(w string) uint32 {
 // id reads the short form 2.00-00.
 func (s *script) id(w string) (id packet.LSPID) {
 	if _, err := fmt.Sscanf(w, "%x.%02x-%02x", &id[5], &id[6], &id[7]); err != nil {
-		s.fatalf("%q: %v", w, err)
+		s.Fatalf("%q: %v", w, err)
 	}
 	return id
 }

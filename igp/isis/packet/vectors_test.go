@@ -2,43 +2,20 @@ package packet
 
 import (
 	"bytes"
-	"encoding/hex"
-	"encoding/json"
-	"os"
 	"strings"
 	"testing"
+
+	"pncd/igp/internal/recorded"
 )
 
-// vector is one PDU seen on the wire between FRR 8.4.4 routers.
-type vector struct {
-	Kind, Note, Eth, PDU string
-}
-
-func vectors(t testing.TB) (out []vector) {
+func vectors(t testing.TB) []recorded.PDU {
 	t.Helper()
-	raw, err := os.ReadFile("../../testdata/igp.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var file struct{ PDUs []vector }
-	if err := json.Unmarshal(raw, &file); err != nil {
-		t.Fatal(err)
-	}
-	for _, v := range file.PDUs {
-		if strings.HasPrefix(v.Kind, "isis-") {
-			out = append(out, v)
-		}
-	}
-	return out
+	return recorded.PDUs(t, "isis-", 1)
 }
 
 func unhex(t testing.TB, s string) []byte {
 	t.Helper()
-	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return recorded.Unhex(t, s)
 }
 
 // rewrite parses a PDU and everything in it, and writes it back.

@@ -1,10 +1,7 @@
 package auth
 
 import (
-	"encoding/hex"
-	"encoding/json"
 	"net/netip"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -69,38 +66,6 @@ func seal(t testing.TB, k Key, p *packet.Packet) []byte {
 	b, err := Chain{Send: k}.Seal(p, addresses(p.Version), &Sequence{}, now)
 	if err != nil {
 		t.Fatalf("%s: %v", k, err)
-	}
-	return b
-}
-
-// vector is one packet seen on the wire between FRR 8.4.4 and a scripted speaker.
-type vector struct {
-	Kind, Note, PDU string
-}
-
-func vectors(t testing.TB, kind string) (out []vector) {
-	t.Helper()
-	raw, err := os.ReadFile("../../testdata/igp.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var file struct{ PDUs []vector }
-	if err := json.Unmarshal(raw, &file); err != nil {
-		t.Fatal(err)
-	}
-	for _, v := range file.PDUs {
-		if strings.HasPrefix(v.Kind, kind) {
-			out = append(out, v)
-		}
-	}
-	return out
-}
-
-func unhex(t testing.TB, s string) []byte {
-	t.Helper()
-	b, err := hex.DecodeString(s)
-	if err != nil {
-		t.Fatal(err)
 	}
 	return b
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"pncd/igp/internal/recorded"
 	"pncd/igp/ospf/packet"
 )
 
@@ -45,7 +46,7 @@ var routers = []struct {
 
 func TestHellosOfRoutersWithKnownKeys(t *testing.T) {
 	for _, c := range routers {
-		b := unhex(t, c.pdu)
+		b := recorded.Unhex(t, c.pdu)
 		a := Addresses{Source: netip.MustParseAddr(c.from), Destination: netip.MustParseAddr(c.to)}
 		chain := Chain{Send: c.key, Accept: []Key{c.key}}
 		if _, err := chain.Verify(c.v, b, a, nil); err != nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"pncd/igp/internal/recorded"
 	"pncd/igp/ospf/packet"
 )
 
@@ -25,28 +26,28 @@ func sameAgain(t *testing.T, v packet.Version, b []byte, a Addresses) {
 
 func TestChecksumsSeenWithoutAuthentication(t *testing.T) {
 	n := 0
-	for _, v := range vectors(t, "ospf2-") {
+	for _, v := range recorded.PDUs(t, "ospf2-", 1) {
 		if v.Note != "auth 0" {
 			continue
 		}
 		n++
-		b := unhex(t, v.PDU)
+		b := recorded.Unhex(t, v.PDU)
 		if _, err := (Chain{}).Verify(packet.V2, b, Addresses{}, nil); err != nil {
 			t.Errorf("%s: %v", v.Kind, err)
 		}
 		sameAgain(t, packet.V2, b, Addresses{})
 	}
-	for _, v := range vectors(t, "ospf3-") {
+	for _, v := range recorded.PDUs(t, "ospf3-", 1) {
 		f := strings.Fields(v.Note)
 		if len(f) != 4 {
 			t.Fatalf("note %q", v.Note)
 		}
 		n++
 		var from, to netip.Addr
-		from, _ = netip.AddrFromSlice(unhex(t, f[1]))
-		to, _ = netip.AddrFromSlice(unhex(t, f[3]))
+		from, _ = netip.AddrFromSlice(recorded.Unhex(t, f[1]))
+		to, _ = netip.AddrFromSlice(recorded.Unhex(t, f[3]))
 		a := Addresses{Source: from, Destination: to}
-		b := unhex(t, v.PDU)
+		b := recorded.Unhex(t, v.PDU)
 		if _, err := (Chain{}).Verify(packet.V3, b, a, nil); err != nil {
 			t.Errorf("%s: %v", v.Kind, err)
 		}
@@ -65,12 +66,12 @@ func TestChecksumsSeenWithoutAuthentication(t *testing.T) {
 func TestPacketsSeenWithMD5(t *testing.T) {
 	n := 0
 	k := Key{ID: 1, Algorithm: MD5, Secret: "some other"}
-	for _, v := range vectors(t, "ospf2-") {
+	for _, v := range recorded.PDUs(t, "ospf2-", 1) {
 		if v.Note != "auth 2" {
 			continue
 		}
 		n++
-		b := unhex(t, v.PDU)
+		b := recorded.Unhex(t, v.PDU)
 		for _, c := range []struct {
 			name   string
 			accept []Key

@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"pncd/igp/internal/exchanges"
 	"pncd/igp/ospf/packet"
 )
 
@@ -35,29 +35,11 @@ import (
 // z a type that nobody knows), its router, its sequence number counted from 1, and /max for MaxAge or /age. A body is
 // given with =text behind. Router 1 is this one.
 func TestExchanges(t *testing.T) {
-	raw, err := os.ReadFile("testdata/exchanges.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := 0
-	for _, part := range strings.Split("\n"+string(raw), "\n== ")[1:] {
-		name, body, _ := strings.Cut(part, "\n")
-		n++
-		t.Run(name, func(t *testing.T) {
-			s := &script{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), peers: map[packet.ID]*fakePeer{},
-				m: New(Config{Version: packet.V2, Router: 1, MaxLSAs: 10})}
-			for line := range strings.Lines(body) {
-				line, _, _ = strings.Cut(line, "#")
-				if f := strings.Fields(line); len(f) > 0 {
-					s.line = strings.TrimSpace(line)
-					s.do(f)
-				}
-			}
-			s.settled()
+	for _, e := range exchanges.Read(t, "testdata/exchanges.txt", 38) {
+		e.Run(t, e.Name, func(s *exchanges.Script) exchanges.Verbs {
+			s.AnyOrder = true
+			return &script{Script: s, peers: map[packet.ID]*fakePeer{}, m: New(Config{Version: packet.V2, Router: 1, MaxLSAs: 10})}
 		})
-	}
-	if n < 38 {
-		t.Errorf("%d exchanges", n)
 	}
 }
 
@@ -79,27 +61,12 @@ func (p *fakePeer) Requested(k packet.Key) (packet.Header, bool) {
 }
 
 type script struct {
-	t     *testing.T
+	*exchanges.Script
 	m     *Machine
-	now   time.Time
 	peers map[packet.ID]*fakePeer
-	line  string
-	sent  []string
-	err   error
 }
 
-func (s *script) fatalf(format string, args ...any) {
-	s.t.Helper()
-	s.t.Fatalf("%q: %s", s.line, fmt.Sprintf(format, args...))
-}
-
-func (s *script) number(text string) int {
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		s.fatalf("%v", err)
-	}
-	return n
-}
+func (s *script) Wake() time.Time { return s.m.Wake() }
 
 var kinds = map[byte]packet.LSType{
 	'r': packet.V2Router, 'n': packet.V2NSSA, 'x': packet.V2External, 'o': packet.V2OpaqueArea, 'l': packet.V2OpaqueLink, 'a': packet.V2OpaqueAS, 'z': 13,
@@ -109,24 +76,24 @@ var kinds = map[byte]packet.LSType{
 func (s *script) lsa(text string) packet.LSA {
 	text, body, _ := strings.Cut(text, "=")
 	part := strings.Split(text, "/")
-	router := packet.ID(s.number(part[0][1:]))
+	router := packet.ID(s.Number(part[0][1:]))
 	h := packet.Header{Age: 1, Key: packet.Key{Type: kinds[part[0][0]], ID: router, Adv: router}}
 	if h.Type.Opaque() {
 		h.ID = packet.OpaqueID(packet.OpaqueExtendedPrefix, 0)
 	}
 	if len(part) > 1 {
-		if h.Sequence = packet.InitialSequence + int32(s.number(part[1])) - 1; part[1] == "0" {
+		if h.Sequence = packet.InitialSequence + int32(s.Number(part[1])) - 1; part[1] == "0" {
 			h.Sequence = packet.MaxSequence
 		}
 	}
 	if len(part) > 2 {
 		if h.Age = packet.MaxAge; part[2] != "max" {
-			h.Age = uint16(s.number(part[2]))
+			h.Age = uint16(s.Number(part[2]))
 		}
 	}
 	l, err := packet.NewLSA(packet.V2, h, []byte(body))
 	if err != nil {
-		s.fatalf("%v", err)
+		s.Fatalf("%v", err)
 	}
 	return l
 }
@@ -173,64 +140,44 @@ func (s *script) place(kind byte, number int) Where {
 	return Where{Scope: packet.ScopeArea, Area: packet.ID(number)}
 }
 
-func (s *script) do(f []string) {
-	if f[0] != "<" && f[0] != "!" && f[0] != "=" {
-		s.settled()
-	}
+func (s *script) Do(f []string) bool {
 	switch f[0] {
 	case "if":
 		a, size := Area{Stub: slices.Contains(f, "stub"), NSSA: slices.Contains(f, "nssa")}, 1476
 		if v, ok := option(f, "area"); ok {
-			a.ID = packet.ID(s.number(v))
+			a.ID = packet.ID(s.Number(v))
 		}
 		if v, ok := option(f, "size"); ok {
-			size = s.number(v)
+			size = s.Number(v)
 		}
-		s.m.SetInterface(InterfaceID(s.number(f[1])), a, size)
+		s.m.SetInterface(InterfaceID(s.Number(f[1])), a, size)
 	case "no-if":
-		s.m.RemoveInterface(InterfaceID(s.number(f[1])))
+		s.m.RemoveInterface(InterfaceID(s.Number(f[1])))
 	case "peer":
 		s.peer(f)
 	case "no-peer":
-		s.m.RemovePeer(InterfaceID(s.number(f[1])), packet.ID(s.number(f[2])))
+		s.m.RemovePeer(InterfaceID(s.Number(f[1])), packet.ID(s.Number(f[2])))
 	case "own":
 		kind := f[1][0]
 		l := s.lsa(f[1] + "1")
-		s.err = s.m.Originate(s.now, s.place(kind, s.number(f[2])), l.Type, l.ID, 0, []byte(strings.Join(f[3:], " ")))
+		s.Refused(s.m.Originate(s.Now, s.place(kind, s.Number(f[2])), l.Type, l.ID, 0, []byte(strings.Join(f[3:], " "))))
 	case "unown":
 		l := s.lsa(f[1] + "1")
-		s.m.Withdraw(s.now, s.place(f[1][0], s.number(f[2])), l.Type, l.ID)
+		s.m.Withdraw(s.Now, s.place(f[1][0], s.Number(f[2])), l.Type, l.ID)
 	case "stop":
-		s.m.WithdrawAll(s.now)
+		s.m.WithdrawAll(s.Now)
 	case ">":
-		s.receive(InterfaceID(s.number(f[1])), packet.ID(s.number(f[2])), f[3], f[4:])
-	case "!":
-		if s.err == nil || !strings.Contains(s.err.Error(), strings.Join(f[1:], " ")) {
-			s.fatalf("refused with %v", s.err)
-		}
-		s.err = nil
-	case ".":
-		d, err := time.ParseDuration(f[1])
-		if err != nil {
-			s.fatalf("%v", err)
-		}
-		s.pass(d)
-	case "<":
-		want := strings.Join(f[1:], " ")
-		i := slices.Index(s.sent, want)
-		if i < 0 {
-			s.fatalf("not sent; what was: %q", s.sent)
-		}
-		s.sent = slices.Delete(s.sent, i, i+1)
+		s.receive(InterfaceID(s.Number(f[1])), packet.ID(s.Number(f[2])), f[3], f[4:])
 	case "=":
 		s.holds(f[1:])
 	default:
-		s.fatalf("unknown")
+		return false
 	}
+	return true
 }
 
 func (s *script) peer(f []string) {
-	p := &fakePeer{id: packet.ID(s.number(f[2])), full: f[3] == "full", opaque: !slices.Contains(f, "no-opaque"), designated: slices.Contains(f, "dr"), asks: map[packet.Key]packet.Header{}}
+	p := &fakePeer{id: packet.ID(s.Number(f[2])), full: f[3] == "full", opaque: !slices.Contains(f, "no-opaque"), designated: slices.Contains(f, "dr"), asks: map[packet.Key]packet.Header{}}
 	if v, ok := option(f, "asks"); ok {
 		for _, text := range strings.Split(v, ",") {
 			l := s.lsa(text)
@@ -242,7 +189,7 @@ func (s *script) peer(f []string) {
 		return
 	}
 	s.peers[p.id] = p
-	s.m.SetPeer(InterfaceID(s.number(f[1])), p)
+	s.m.SetPeer(InterfaceID(s.Number(f[1])), p)
 }
 
 func (s *script) receive(id InterfaceID, from packet.ID, typ string, list []string) {
@@ -262,31 +209,14 @@ func (s *script) receive(id InterfaceID, from packet.ID, typ string, list []stri
 	}
 	switch typ {
 	case "upd":
-		s.err = s.m.ReceiveUpdate(s.now, id, from, &u)
+		s.Refused(s.m.ReceiveUpdate(s.Now, id, from, &u))
 	case "ack":
-		s.err = s.m.ReceiveAck(s.now, id, from, &a)
+		s.Refused(s.m.ReceiveAck(s.Now, id, from, &a))
 	}
 }
 
-func (s *script) pass(d time.Duration) {
-	end := s.now.Add(d)
-	s.tick()
-	for range 10_000 {
-		at := s.m.Wake()
-		if at.IsZero() || at.After(end) {
-			s.now = end
-			s.tick()
-			return
-		}
-		if s.now = at; !at.After(s.now) {
-			s.tick()
-		}
-	}
-	s.fatalf("it never rests")
-}
-
-func (s *script) tick() {
-	for _, x := range s.m.Tick(s.now) {
+func (s *script) Tick() (sent []string) {
+	for _, x := range s.m.Tick(s.Now) {
 		to := "*"
 		if x.To != 0 {
 			to = strconv.Itoa(int(x.To))
@@ -298,7 +228,7 @@ func (s *script) tick() {
 			typ = "upd"
 			for _, l := range b.LSAs {
 				if !l.ChecksumOK() {
-					s.fatalf("%s was sent with a wrong checksum", l.Key)
+					s.Fatalf("%s was sent with a wrong checksum", l.Key)
 				}
 				list = append(list, notation(l.Header, l.Body()))
 			}
@@ -308,42 +238,32 @@ func (s *script) tick() {
 				list = append(list, notation(h, nil))
 			}
 		}
-		s.sent = append(s.sent, fmt.Sprintf("%d %s %s %s", x.Interface, to, typ, strings.Join(list, " ")))
+		sent = append(sent, fmt.Sprintf("%d %s %s %s", x.Interface, to, typ, strings.Join(list, " ")))
 	}
+	return sent
 }
 
 func (s *script) holds(f []string) {
 	area := 0
 	if v, ok := option(f, "area"); ok {
-		area = s.number(v)
+		area = s.Number(v)
 	}
 	if v, ok := option(f, "if"); ok {
-		area = s.number(v)
+		area = s.Number(v)
 	}
 	want := s.lsa(f[0])
 	e := s.m.DB(s.place(f[0][0], area)).Get(want.Key)
 	if f[len(f)-1] == "none" {
 		if e != nil {
-			s.fatalf("%s is there", notation(e.HeaderNow(s.now), e.Body()))
+			s.Fatalf("%s is there", notation(e.HeaderNow(s.Now), e.Body()))
 		}
 		return
 	}
 	if e == nil {
-		s.fatalf("not there")
+		s.Fatalf("not there")
 	}
-	if got := notation(e.HeaderNow(s.now), e.Body()); got != notation(want.Header, want.Body()) {
-		s.fatalf("there is %s", got)
-	}
-}
-
-// settled holds that everything sent and refused was expected.
-func (s *script) settled() {
-	s.t.Helper()
-	if len(s.sent) > 0 {
-		s.fatalf("before it was sent: %q", s.sent)
-	}
-	if s.err != nil {
-		s.fatalf("before it: %v", s.err)
+	if got := notation(e.HeaderNow(s.Now), e.Body()); got != notation(want.Header, want.Body()) {
+		s.Fatalf("there is %s", got)
 	}
 }
 
@@ -383,7 +303,7 @@ func TestCountersSayWhatBecameOfEachLSA(t *testing.T) {
 	m := New(Config{Version: packet.V2, Router: 1})
 	m.SetInterface(1, Area{}, 1400)
 	m.SetPeer(1, &fakePeer{id: 2, full: true, opaque: true})
-	s := &script{t: t, m: m}
+	s := &script{Script: exchanges.New(t), m: m}
 	total := 0
 	for i, text := range []string{"r3/5", "r3/5", "r3/4", "r4/1/max", "z3/1", "r3/6", "x3/1", "o3/1=abcd"} {
 		now := time.Unix(int64(i/6*10), 0) // r3/6 comes too soon

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"iter"
 	"net/netip"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"pncd/igp/internal/exchanges"
 	"pncd/igp/ospf/neighbor"
 	"pncd/igp/ospf/packet"
 )
@@ -30,31 +30,17 @@ import (
 //	= waiting                            the interface's state
 //	n 3 full | n 3 none                  a neighbour's state
 func TestExchanges(t *testing.T) {
-	raw, err := os.ReadFile("testdata/exchanges.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, part := range strings.Split("\n"+string(raw), "\n== ")[1:] {
-		name, body, _ := strings.Cut(part, "\n")
+	for _, e := range exchanges.Read(t, "testdata/exchanges.txt", 15) {
 		for _, v := range []packet.Version{packet.V2, packet.V3} {
-			if strings.HasPrefix(name, "OSPFv") && !strings.HasPrefix(name, v.String()) {
+			if strings.HasPrefix(e.Name, "OSPFv") && !strings.HasPrefix(e.Name, v.String()) {
 				continue
 			}
-			t.Run(v.String()+"/"+name, func(t *testing.T) {
-				s := &script{t: t, v: v, now: begin, cfg: config(v)}
-				for line := range strings.Lines(body) {
-					if f := strings.Fields(line); len(f) > 0 {
-						s.line = strings.TrimSpace(line)
-						s.do(f)
-					}
-				}
-				s.settled()
-			})
+			e.Run(t, v.String()+"/"+e.Name, func(s *exchanges.Script) exchanges.Verbs { return &script{Script: s, v: v, cfg: config(v)} })
 		}
 	}
 }
 
-var begin = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+var begin = exchanges.Begin
 
 type empty struct{}
 
@@ -84,91 +70,49 @@ func named(v packet.Version, n int) packet.ID {
 }
 
 type script struct {
-	t    *testing.T
-	v    packet.Version
-	cfg  Config
-	m    *Machine
-	now  time.Time
-	line string
-	sent []string
-	why  Reason
+	*exchanges.Script
+	v   packet.Version
+	cfg Config
+	m   *Machine
 }
 
-func (s *script) fatalf(format string, args ...any) {
-	s.t.Helper()
-	s.t.Fatalf("%q: %s", s.line, fmt.Sprintf(format, args...))
-}
+func (s *script) Wake() time.Time { return s.m.Wake() }
 
-func (s *script) settled() {
-	s.t.Helper()
-	if len(s.sent) > 0 || s.why != ReasonNone {
-		s.fatalf("before this: also sent %q, dropped for %q", s.sent, s.why)
-	}
-}
-
-func (s *script) do(f []string) {
-	if f[0] != "<" && f[0] != "!" {
-		s.settled()
-	}
+func (s *script) Do(f []string) bool {
 	switch f[0] {
 	case "p2p":
 		s.cfg.Broadcast = false
 	case "up":
 		s.m = New(s.cfg, empty{})
-		s.m.Up(s.now)
+		s.m.Up(s.Now)
 	case "down":
-		s.m.Down(s.now)
+		s.m.Down(s.Now)
 	case ">":
-		s.receive(s.number(f[1]), f[2], f[3:])
-	case "!":
-		if s.why.String() != f[1] {
-			s.fatalf("dropped for %q", s.why)
-		}
-		s.why = ReasonNone
-	case ".":
-		d, err := time.ParseDuration(f[1])
-		if err != nil {
-			s.fatalf("%v", err)
-		}
-		s.pass(s.now.Add(d))
-	case "<":
-		if want := strings.Join(f[1:], " "); len(s.sent) == 0 || s.sent[0] != want {
-			s.fatalf("sent is %q", s.sent)
-		}
-		s.sent = s.sent[1:]
+		s.receive(s.Number(f[1]), f[2], f[3:])
 	case "=":
 		if got := s.m.State().String(); got != f[1] {
-			s.fatalf("is %s", got)
+			s.Fatalf("is %s", got)
 		}
 	case "n":
 		got := "none"
-		if n := s.m.Neighbor(packet.ID(s.number(f[1]))); n != nil {
+		if n := s.m.Neighbor(packet.ID(s.Number(f[1]))); n != nil {
 			state, _ := n.State()
 			got = state.String()
 		}
 		if got != f[2] {
-			s.fatalf("is %s", got)
+			s.Fatalf("is %s", got)
 		}
 	default:
-		s.fatalf("unknown")
+		return false
 	}
+	return true
 }
 
-func (s *script) pass(end time.Time) {
-	for range 10000 {
-		for _, out := range s.m.Tick(s.now) {
-			s.sent = append(s.sent, s.describe(out))
-		}
-		at := s.m.Wake()
-		if at.IsZero() || at.After(end) {
-			s.now = end
-			return
-		}
-		if at.After(s.now) {
-			s.now = at
-		}
+func (s *script) Tick() (sent []string) {
+	for _, out := range s.m.Tick(s.Now) {
+		sent = append(sent, s.describe(out))
 	}
-	s.fatalf("the machine wants a tick at %v again and again", s.m.Wake())
+	return sent
 }
 
 func (s *script) describe(out Send) string {
@@ -182,7 +126,7 @@ func (s *script) describe(out Send) string {
 		return what + " dd"
 	}
 	if h.Priority != 0 {
-		s.fatalf("a priority of %d", h.Priority)
+		s.Fatalf("a priority of %d", h.Priority)
 	}
 	what += fmt.Sprintf(" hello dr=%d bdr=%d", h.DR&0xFF, h.BDR&0xFF)
 	for _, n := range h.Neighbors {
@@ -199,7 +143,7 @@ func (s *script) receive(router int, kind string, f []string) {
 		k, v, _ := strings.Cut(w, "=")
 		n := 0
 		if v != "" && v != "dr" {
-			n = s.number(v)
+			n = s.Number(v)
 		}
 		switch k {
 		case "pri":
@@ -231,7 +175,7 @@ func (s *script) receive(router int, kind string, f []string) {
 		case "from":
 			from = address(s.v, n)
 		default:
-			s.fatalf("unknown %q", w)
+			s.Fatalf("unknown %q", w)
 		}
 	}
 	p.Body = h
@@ -241,15 +185,8 @@ func (s *script) receive(router int, kind string, f []string) {
 	if s.v == packet.V3 {
 		from, to = from.WithZone("eth0"), to.WithZone("eth0")
 	}
-	_, s.why = s.m.Receive(s.now, from, to, p)
-}
-
-func (s *script) number(w string) int {
-	n, err := strconv.Atoi(w)
-	if err != nil {
-		s.fatalf("%v", err)
-	}
-	return n
+	_, why := s.m.Receive(s.Now, from, to, p)
+	s.Dropped(why)
 }
 
 // TestDestinations holds where packets go: RFC 2328 sections 8.1 and 13.3 for a DROther.

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"iter"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"pncd/igp/internal/exchanges"
 	"pncd/igp/ospf/packet"
 )
 
@@ -34,37 +34,17 @@ import (
 //	= full [3]                           the state, and the length of the request list
 //	maxage 10                            what the owner has to retransmit
 func TestExchanges(t *testing.T) {
-	raw, err := os.ReadFile("testdata/exchanges.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := 0
-	for _, part := range strings.Split("\n"+string(raw), "\n== ")[1:] {
-		name, body, _ := strings.Cut(part, "\n")
-		n++
+	for _, e := range exchanges.Read(t, "testdata/exchanges.txt", 30) {
 		for _, v := range []packet.Version{packet.V2, packet.V3} {
-			if strings.HasPrefix(name, "OSPFv") && !strings.HasPrefix(name, v.String()) {
+			if strings.HasPrefix(e.Name, "OSPFv") && !strings.HasPrefix(e.Name, v.String()) {
 				continue
 			}
-			t.Run(v.String()+"/"+name, func(t *testing.T) {
-				s := newScript(t, v)
-				for line := range strings.Lines(body) {
-					line, _, _ = strings.Cut(line, "#")
-					if f := strings.Fields(line); len(f) > 0 {
-						s.line = strings.TrimSpace(line)
-						s.do(f)
-					}
-				}
-				s.settled()
-			})
+			e.Run(t, v.String()+"/"+e.Name, func(s *exchanges.Script) exchanges.Verbs { return newScript(s, v) })
 		}
-	}
-	if n < 30 {
-		t.Errorf("%d exchanges", n)
 	}
 }
 
-var begin = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+var begin = exchanges.Begin
 
 // memory is a database for tests. Its LSAs don't age.
 type memory struct {
@@ -93,51 +73,34 @@ func (d memory) Append(dst []byte, _ time.Time, k packet.Key) ([]byte, bool) {
 }
 
 type script struct {
-	t    *testing.T
+	*exchanges.Script
 	cfg  Config
 	peer packet.ID
 	db   memory
 	m    *Machine
-	now  time.Time
-	line string
-	sent []string
-	why  string
 }
 
-func newScript(t *testing.T, v packet.Version) *script {
+func newScript(s *exchanges.Script, v packet.Version) *script {
 	return &script{
-		t: t, now: begin, peer: 3, db: memory{v, map[packet.Key]packet.LSA{}},
+		Script: s, peer: 3, db: memory{v, map[packet.Key]packet.LSA{}},
 		cfg: Config{Version: v, Router: 2, Options: packet.OptionE, MTU: 1500, Sequence: 100},
 	}
 }
 
-func (s *script) fatalf(format string, args ...any) {
-	s.t.Helper()
-	s.t.Fatalf("%q: %s", s.line, fmt.Sprintf(format, args...))
-}
-
-func (s *script) settled() {
-	s.t.Helper()
-	if len(s.sent) > 0 || s.why != "none" && s.why != "" {
-		s.fatalf("before this: also sent %q, dropped for %q", s.sent, s.why)
-	}
-}
+func (s *script) Wake() time.Time { return s.m.Wake() }
 
 func (s *script) machine() *Machine {
 	if s.m == nil {
 		s.m = New(s.cfg, s.peer, s.db)
-		s.m.AdjOK(s.now, true)
+		s.m.AdjOK(s.Now, true)
 	}
 	return s.m
 }
 
-func (s *script) do(f []string) {
-	if !slices.Contains([]string{"<", "!", "="}, f[0]) {
-		s.settled()
-	}
+func (s *script) Do(f []string) bool {
 	switch f[0] {
 	case "peer":
-		s.peer = packet.ID(s.number(f[1]))
+		s.peer = packet.ID(s.Number(f[1]))
 	case "set":
 		s.set(f[1:])
 	case "db":
@@ -148,45 +111,32 @@ func (s *script) do(f []string) {
 	case "undb":
 		delete(s.db.lsas, s.key(f[1]))
 	case "hello":
-		s.machine().Hello(s.now)
+		s.machine().Hello(s.Now)
 		if len(f) > 1 {
-			s.m.OneWay(s.now)
+			s.m.OneWay(s.Now)
 		} else {
-			s.m.TwoWay(s.now)
+			s.m.TwoWay(s.Now)
 		}
 	case "adj":
-		s.machine().AdjOK(s.now, f[1] == "yes")
+		s.machine().AdjOK(s.Now, f[1] == "yes")
 	case "kill":
-		s.m.Kill(s.now, ReasonKilled)
+		s.m.Kill(s.Now, ReasonKilled)
 	case "linkdown":
-		s.m.Kill(s.now, ReasonLinkDown)
+		s.m.Kill(s.Now, ReasonLinkDown)
 	case ">":
-		s.why = s.machine().Receive(s.now, s.body(f[1:])).String()
+		s.Dropped(s.machine().Receive(s.Now, s.body(f[1:])))
 	case "got":
 		s.m.Satisfy(s.key(f[1]))
 	case "bad":
-		s.m.BadRequest(s.now)
+		s.m.BadRequest(s.Now)
 	case "help":
 		s.help(f[1:])
 	case "helpends":
-		s.m.HelpEnds(s.now)
-	case "!":
-		if s.why != f[1] {
-			s.fatalf("dropped for %q", s.why)
-		}
-		s.why = ""
-	case ".":
-		s.pass(s.duration(f[1]))
-	case "<":
-		want := strings.Join(f[1:], " ")
-		if len(s.sent) == 0 || s.sent[0] != want {
-			s.fatalf("sent is %q", s.sent)
-		}
-		s.sent = s.sent[1:]
+		s.m.HelpEnds(s.Now)
 	case "=":
 		state, _ := s.machine().State()
 		if state.String() != f[1] || len(f) > 2 && strconv.Itoa(s.m.Requests()) != f[2] {
-			s.fatalf("is %s with %d requests", state, s.m.Requests())
+			s.Fatalf("is %s with %d requests", state, s.m.Requests())
 		}
 	case "maxage":
 		var got []string
@@ -194,11 +144,12 @@ func (s *script) do(f []string) {
 			got = append(got, s.name(k))
 		}
 		if !slices.Equal(got, f[1:]) {
-			s.fatalf("is %q", got)
+			s.Fatalf("is %q", got)
 		}
 	default:
-		s.fatalf("unknown")
+		return false
 	}
+	return true
 }
 
 func (s *script) set(f []string) {
@@ -206,13 +157,13 @@ func (s *script) set(f []string) {
 		v, isMTU := strings.CutPrefix(w, "mtu=")
 		switch {
 		case isMTU:
-			s.cfg.MTU = s.number(v)
+			s.cfg.MTU = s.Number(v)
 		case w == "mtu-ignore":
 			s.cfg.MTUIgnore = true
 		case w == "stub":
 			s.cfg.Options &^= packet.OptionE
 		default:
-			s.fatalf("unknown")
+			s.Fatalf("unknown")
 		}
 	}
 	if s.m != nil {
@@ -221,51 +172,32 @@ func (s *script) set(f []string) {
 }
 
 func (s *script) help(f []string) {
-	g := Grace{Period: s.duration(f[0]), Allowed: true}
+	g := Grace{Period: s.Duration(f[0]), Allowed: true}
 	for _, w := range f[1:] {
 		switch v, isAge := strings.CutPrefix(w, "age="); {
 		case isAge:
-			g.Age = s.duration(v)
+			g.Age = s.Duration(v)
 		case w == "changed":
 			g.Changed = true
 		case w == "denied":
 			g.Allowed = false
 		}
 	}
-	s.why = s.m.Help(s.now, g).String()
+	s.Dropped(s.m.Help(s.Now, g))
 }
 
-// pass lets time pass, with a Tick whenever the machine wants one.
-func (s *script) pass(d time.Duration) {
-	end := s.now.Add(d)
-	for ticks := 0; ; ticks++ {
-		if ticks > 10000 {
-			s.fatalf("the machine wants a tick at %v again and again", s.m.Wake())
-		}
-		at := s.m.Wake()
-		if at.IsZero() || at.After(end) {
-			break
-		}
-		if at.After(s.now) {
-			s.now = at
-		}
-		s.tick()
+func (s *script) Tick() (sent []string) {
+	for _, b := range s.m.Tick(s.Now) {
+		sent = append(sent, s.describe(b))
 	}
-	s.now = end
-	s.tick()
-}
-
-func (s *script) tick() {
-	for _, b := range s.m.Tick(s.now) {
-		s.sent = append(s.sent, s.describe(b))
-	}
+	return sent
 }
 
 func (s *script) describe(b packet.Body) string {
 	switch b := b.(type) {
 	case *packet.Description:
 		if s.cfg.Version == packet.V2 && b.Options&packet.V2OptO == 0 {
-			s.fatalf("a description without the O bit")
+			s.Fatalf("a description without the O bit")
 		}
 		what := fmt.Sprintf("dd %s %d", flags(b.Flags), b.Sequence)
 		for _, h := range b.Headers {
@@ -306,7 +238,7 @@ func flags(f uint8) (w string) {
 func (s *script) body(f []string) packet.Body {
 	switch f[0] {
 	case "dd":
-		d := &packet.Description{MTU: 1500, Options: s.cfg.options(), Sequence: uint32(s.number(f[2]))}
+		d := &packet.Description{MTU: 1500, Options: s.cfg.options(), Sequence: uint32(s.Number(f[2]))}
 		for i, c := range "I M S" {
 			if c != ' ' && strings.ContainsRune(f[1], c) {
 				d.Flags |= packet.FlagInit >> (i / 2)
@@ -316,7 +248,7 @@ func (s *script) body(f []string) packet.Body {
 			v, isMTU := strings.CutPrefix(w, "mtu=")
 			switch {
 			case isMTU:
-				d.MTU = uint16(s.number(v))
+				d.MTU = uint16(s.Number(v))
 			case w == "stub":
 				d.Options &^= packet.OptionE
 			case w == "noO":
@@ -335,7 +267,7 @@ func (s *script) body(f []string) packet.Body {
 	case "ack":
 		return &packet.Ack{}
 	}
-	s.fatalf("unknown")
+	s.Fatalf("unknown")
 	return nil
 }
 
@@ -346,7 +278,7 @@ var kinds = map[packet.Version]map[string]packet.LSType{
 
 func (s *script) key(w string) packet.Key {
 	kind := strings.TrimRight(w, "0123456789")
-	n := packet.ID(s.number(w[len(kind):]))
+	n := packet.ID(s.Number(w[len(kind):]))
 	return packet.Key{Type: kinds[s.cfg.Version][kind], ID: n, Adv: n}
 }
 
@@ -361,29 +293,13 @@ func (s *script) name(k packet.Key) string {
 
 func (s *script) lsa(w string) packet.LSA {
 	parts := strings.Split(w, "/")
-	h := packet.Header{Key: s.key(parts[0]), Sequence: int32(s.number(parts[1]))}
+	h := packet.Header{Key: s.key(parts[0]), Sequence: int32(s.Number(parts[1]))}
 	if len(parts) > 2 {
-		h.Age = uint16(s.number(parts[2]))
+		h.Age = uint16(s.Number(parts[2]))
 	}
 	l, err := packet.NewLSA(s.cfg.Version, h, make([]byte, 100))
 	if err != nil {
-		s.fatalf("%v", err)
+		s.Fatalf("%v", err)
 	}
 	return l
-}
-
-func (s *script) number(w string) int {
-	n, err := strconv.Atoi(w)
-	if err != nil {
-		s.fatalf("%v", err)
-	}
-	return n
-}
-
-func (s *script) duration(w string) time.Duration {
-	d, err := time.ParseDuration(w)
-	if err != nil {
-		s.fatalf("%v", err)
-	}
-	return d
 }

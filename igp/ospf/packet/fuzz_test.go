@@ -3,13 +3,15 @@ package packet
 import (
 	"bytes"
 	"testing"
+
+	"pncd/igp/internal/recorded"
 )
 
 // FuzzPacket holds that no input panics, that what is parsed is written back byte for byte, and that every
 // LSA in it is read, with a checksum that verifies when it is made again.
 func FuzzPacket(f *testing.F) {
 	for _, v := range vectors(f) {
-		f.Add(unhex(f, v.PDU))
+		f.Add(recorded.Unhex(f, v.PDU))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for _, v := range []Version{V2, V3} {

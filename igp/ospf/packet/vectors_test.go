@@ -2,60 +2,29 @@ package packet
 
 import (
 	"bytes"
-	"encoding/hex"
-	"encoding/json"
-	"os"
 	"strings"
 	"testing"
+
+	"pncd/igp/internal/recorded"
 )
 
-// vector is one packet seen on the wire between routers of FRR 8.4.4, BIRD and a scripted speaker.
-type vector struct {
-	Kind, Note, PDU string
+func vectors(t testing.TB) []recorded.PDU {
+	t.Helper()
+	return recorded.PDUs(t, "ospf", 60)
 }
 
-func (v vector) version() Version {
-	if strings.HasPrefix(v.Kind, "ospf3-") {
+func version(p recorded.PDU) Version {
+	if strings.HasPrefix(p.Kind, "ospf3-") {
 		return V3
 	}
 	return V2
 }
 
-func vectors(t testing.TB) (out []vector) {
-	t.Helper()
-	raw, err := os.ReadFile("../../testdata/igp.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var file struct{ PDUs []vector }
-	if err := json.Unmarshal(raw, &file); err != nil {
-		t.Fatal(err)
-	}
-	for _, v := range file.PDUs {
-		if strings.HasPrefix(v.Kind, "ospf") {
-			out = append(out, v)
-		}
-	}
-	if len(out) < 60 {
-		t.Fatalf("%d OSPF packets in the file of vectors", len(out))
-	}
-	return out
-}
-
-func unhex(t testing.TB, s string) []byte {
-	t.Helper()
-	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
 func TestEveryPacketSeenIsWrittenBackByteForByte(t *testing.T) {
 	types := map[Type]int{}
 	for _, v := range vectors(t) {
-		b := unhex(t, v.PDU)
-		p, err := Parse(v.version(), b)
+		b := recorded.Unhex(t, v.PDU)
+		p, err := Parse(version(v), b)
 		if err != nil {
 			t.Errorf("%s %s: %v\n%x", v.Kind, v.Note, err, b)
 			continue
@@ -81,7 +50,7 @@ func TestEveryPacketSeenIsWrittenBackByteForByte(t *testing.T) {
 func TestEveryLSASeenIsReadAndMadeAgain(t *testing.T) {
 	read := map[LSType]int{}
 	for _, v := range vectors(t) {
-		p, err := Parse(v.version(), unhex(t, v.PDU))
+		p, err := Parse(version(v), recorded.Unhex(t, v.PDU))
 		if err != nil {
 			t.Fatal(err)
 		}
