@@ -31,7 +31,7 @@ func (m *Machine) ReceiveUpdate(now time.Time, id InterfaceID, from packet.ID, u
 
 // acknowledge sends direct acknowledgments.
 func (m *Machine) acknowledge(l *link, to packet.ID, list []packet.Header) {
-	for room := l.size / packet.HeaderLen; len(list) > 0; {
+	for room := max(l.size/packet.HeaderLen, 1); len(list) > 0; {
 		n := min(len(list), room)
 		m.send(l.id, to, &packet.Ack{Headers: list[:n:n]})
 		list = list[n:]

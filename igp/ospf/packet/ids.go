@@ -85,8 +85,8 @@ func (s Scope) String() string {
 func (t LSType) Scope(v Version) Scope {
 	if v == V3 {
 		scope := Scope(t >> 13 & 3)
-		if t&v3UBit == 0 && !t.v3Known() {
-			return ScopeLink // RFC 5340 section 4.5.1: as if it had link-local scope
+		if t&v3UBit == 0 && scope != ScopeReserved && !t.v3Known() {
+			return ScopeLink // RFC 5340 section A.4.2.1: as if it had link-local scope
 		}
 		return scope
 	}

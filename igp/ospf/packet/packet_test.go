@@ -146,7 +146,7 @@ func TestScopes(t *testing.T) {
 		{V2, V2Router, ScopeArea}, {V2, V2External, ScopeAS}, {V2, V2OpaqueLink, ScopeLink}, {V2, V2OpaqueArea, ScopeArea},
 		{V2, V2OpaqueAS, ScopeAS}, {V2, 6, ScopeReserved}, {V2, 12, ScopeReserved},
 		{V3, V3Router, ScopeArea}, {V3, V3Link, ScopeLink}, {V3, V3External, ScopeAS}, {V3, V3EIntraAreaPrefix, ScopeArea},
-		{V3, V3EExternal, ScopeAS}, {V3, 0xE000, ScopeReserved},
+		{V3, V3EExternal, ScopeAS}, {V3, 0xE000, ScopeReserved}, {V3, 0x6000, ScopeReserved},
 		{V3, 0x2FFF, ScopeLink}, // not known, U bit clear: RFC 5340 section 4.5.1
 		{V3, 0xAFFF, ScopeArea}, // not known, U bit set
 	} {
