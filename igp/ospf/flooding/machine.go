@@ -226,8 +226,7 @@ func (m *Machine) where(l *link, t packet.LSType) (Where, bool) {
 	case packet.ScopeLink:
 		return Where{Scope: s, Link: l.id}, true
 	case packet.ScopeArea:
-		nssa := t == packet.V2NSSA && m.cfg.Version == packet.V2 || t == packet.V3NSSA && m.cfg.Version == packet.V3
-		return Where{Scope: s, Area: l.area.ID}, !nssa || l.area.NSSA
+		return Where{Scope: s, Area: l.area.ID}, !t.NSSA(m.cfg.Version) || l.area.NSSA
 	case packet.ScopeAS:
 		return Where{Scope: s}, !l.area.Stub && !l.area.NSSA
 	}

@@ -175,12 +175,13 @@ func (m *Machine) duplicate() Reason {
 func (m *Machine) compare(list []packet.Header) (why Reason) {
 	for _, h := range list {
 		scope := h.Type.Scope(m.cfg.Version)
-		stub := m.cfg.Options&packet.OptionE == 0
+		stub, nssa := m.cfg.Options&packet.OptionE == 0, m.cfg.Options&packet.OptionN != 0
 		switch {
 		case scope == packet.ScopeReserved && m.cfg.Version == packet.V3:
 			why = m.drop(ReasonScope)
 			continue
-		case scope == packet.ScopeReserved, scope == packet.ScopeAS && stub:
+		case scope == packet.ScopeReserved, scope == packet.ScopeAS && stub, h.Type.NSSA(m.cfg.Version) && !nssa:
+			// What flooding doesn't take would be asked for without end.
 			return m.again(ReasonLSType)
 		}
 		if have, ok := m.db.Lookup(m.now, h.Key); ok && have.Newer(h) >= 0 {

@@ -19,8 +19,8 @@ import (
 //
 //	== name, or the trap that it holds
 //	peer 1                               the neighbour's router ID; this system is 2, the neighbour 3 unless said otherwise
-//	set mtu=576 | set mtu-ignore | set stub
-//	db 9/5 10/5/3600                     the database: LSA/sequence/age; x9 is external, o9 opaque, u9 of an undefined type
+//	set mtu=576 | set mtu-ignore | set stub | set nssa
+//	db 9/5 10/5/3600                     the database: LSA/sequence/age; x9 is external, n9 of an NSSA, o9 opaque, u9 of an undefined type
 //	undb 9
 //	hello | hello oneway                 a hello that names this system, or doesn't; an adjacency is wanted
 //	adj yes | adj no | kill | linkdown
@@ -162,6 +162,8 @@ func (s *script) set(f []string) {
 			s.cfg.MTUIgnore = true
 		case w == "stub":
 			s.cfg.Options &^= packet.OptionE
+		case w == "nssa":
+			s.cfg.Options ^= packet.OptionE | packet.OptionN
 		default:
 			s.Fatalf("unknown")
 		}
@@ -272,8 +274,8 @@ func (s *script) body(f []string) packet.Body {
 }
 
 var kinds = map[packet.Version]map[string]packet.LSType{
-	packet.V2: {"": packet.V2Router, "x": packet.V2External, "o": packet.V2OpaqueArea, "u": 99},
-	packet.V3: {"": packet.V3Router, "x": packet.V3External, "o": packet.V3EIntraAreaPrefix, "u": 0xE001},
+	packet.V2: {"": packet.V2Router, "x": packet.V2External, "n": packet.V2NSSA, "o": packet.V2OpaqueArea, "u": 99},
+	packet.V3: {"": packet.V3Router, "x": packet.V3External, "n": packet.V3NSSA, "o": packet.V3EIntraAreaPrefix, "u": 0xE001},
 }
 
 func (s *script) key(w string) packet.Key {

@@ -113,6 +113,14 @@ func (t LSType) v3Known() bool {
 // Opaque reports whether an OSPFv2 LSA is one of the opaque types.
 func (t LSType) Opaque() bool { return t >= V2OpaqueLink && t <= V2OpaqueAS }
 
+// NSSA reports whether an LSA belongs to NSSAs alone: type 7 (RFC 3101 section 2.2, RFC 5340 section A.4.8).
+func (t LSType) NSSA(v Version) bool {
+	if v == V2 {
+		return t == V2NSSA
+	}
+	return t == V3NSSA || t == V3ENSSA
+}
+
 // Types of opaque LSAs, the first octet of the link state ID (RFC 5250 section 3).
 const (
 	OpaqueTE             uint8 = 1 // RFC 3630
