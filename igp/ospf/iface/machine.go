@@ -47,7 +47,6 @@ type Machine struct {
 	neighbors map[packet.ID]*Neighbor // by router ID
 	dr, bdr   packet.ID
 	hello     time.Time // when the next one goes out
-	waiting   time.Time // when the Wait timer fires
 	events    []Event
 	dropped   [reasonCount]uint64
 }
@@ -94,15 +93,15 @@ func (m *Machine) collect(n *Neighbor) {
 	}
 }
 
-// Up is InterfaceUp: the first hello goes out at once. On a broadcast network the others are listened to
-// for RouterDeadInterval before one is believed to be Designated Router (RFC 2328 section 9.3).
+// Up is InterfaceUp: the first hello goes out at once. A router of priority 0 does not wait on a broadcast network
+// (RFC 2328 section 9.3): it has no say in who is Designated Router, and follows when that changes.
 func (m *Machine) Up(now time.Time) {
 	if m.state != Down {
 		return
 	}
 	m.hello, m.state = now, PointToPoint
 	if m.cfg.Broadcast {
-		m.state, m.waiting = Waiting, now.Add(m.cfg.Dead)
+		m.state = DROther
 	}
 }
 
@@ -112,7 +111,7 @@ func (m *Machine) Down(now time.Time) {
 		n.Kill(now, neighbor.ReasonLinkDown)
 		m.forget(n)
 	}
-	m.state, m.dr, m.bdr, m.hello, m.waiting = Down, 0, 0, time.Time{}, time.Time{}
+	m.state, m.dr, m.bdr, m.hello = Down, 0, 0, time.Time{}
 }
 
 func (m *Machine) forget(n *Neighbor) {
@@ -155,9 +154,6 @@ func (m *Machine) Tick(now time.Time) (out []Send) {
 			out = append(out, Send{m.Direct(n), b})
 		}
 	}
-	if m.state == Waiting && !m.waiting.After(now) {
-		m.state = DROther
-	}
 	m.elect(now)
 	if !m.hello.After(now) {
 		m.hello = now.Add(m.cfg.Hello)
@@ -172,9 +168,6 @@ func (m *Machine) Wake() time.Time {
 		return time.Time{}
 	}
 	at := m.hello
-	if m.state == Waiting && m.waiting.Before(at) {
-		at = m.waiting
-	}
 	for _, n := range m.neighbors {
 		if w := n.Wake(); !w.IsZero() && w.Before(at) {
 			at = w

@@ -112,10 +112,6 @@ func (m *Machine) receiveHello(now time.Time, from netip.Addr, router packet.ID,
 		n.OneWay(now)
 	} else {
 		n.TwoWay(now)
-		// BackupSeen (RFC 2328 section 9.2): there is a Backup, or a Designated Router without one.
-		if m.state == Waiting && (n.BDR == n.self || n.DR == n.self && n.BDR == 0) {
-			m.state = DROther
-		}
 	}
 	m.elect(now)
 	return n, ReasonNone

@@ -27,7 +27,7 @@ import (
 //	. 2s                                 time passes, Tick is called at each Wake; what is sent must follow,
 //	< all hello dr=3 bdr=4 3 4           with where it goes: all, or a router
 //	< 3 dd
-//	= waiting                            the interface's state
+//	= dr-other                           the interface's state
 //	n 3 full | n 3 none                  a neighbour's state
 func TestExchanges(t *testing.T) {
 	for _, e := range exchanges.Read(t, "testdata/exchanges.txt", 15) {

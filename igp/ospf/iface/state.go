@@ -6,14 +6,13 @@ type State uint8
 // The states.
 const (
 	Down State = iota
-	Waiting
 	PointToPoint
 	DROther
 )
 
 // String gives the name in lower case.
 func (s State) String() string {
-	return [...]string{"down", "waiting", "point-to-point", "dr-other"}[s]
+	return [...]string{"down", "point-to-point", "dr-other"}[s]
 }
 
 // Reason says why a packet was dropped.
