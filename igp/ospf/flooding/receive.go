@@ -69,8 +69,9 @@ func (m *Machine) receive(now time.Time, l *link, p *peer, lsa packet.LSA) (dire
 			m.count.TooSoon++
 			return false, nil
 		}
-		return false, m.install(now, l, p, w, lsa, own)
-	case requested(p, lsa.Key):
+		m.install(now, l, p, w, lsa, own)
+		return false, nil
+	case p.requested(lsa.Key):
 		m.count.BadRequest++
 		return false, ErrBadRequest
 	case newer == 0:
@@ -91,18 +92,18 @@ func (m *Machine) receive(now time.Time, l *link, p *peer, lsa packet.LSA) (dire
 	return false, nil
 }
 
-func requested(p *peer, k packet.Key) bool {
+func (p *peer) requested(k packet.Key) bool {
 	_, yes := p.Requested(k)
 	return yes
 }
 
 // install takes a newer instance: step 5 of RFC 2328 section 13.
-func (m *Machine) install(now time.Time, l *link, p *peer, w Where, lsa packet.LSA, own bool) error {
+func (m *Machine) install(now time.Time, l *link, p *peer, w Where, lsa packet.LSA, own bool) {
 	db := m.DB(w)
 	e, change, err := db.Install(now, lsa, own)
 	if err != nil {
 		m.count.Full++
-		return nil
+		return
 	}
 	m.count.Stored++
 	m.installed(w, e)
@@ -119,7 +120,6 @@ func (m *Machine) install(now time.Time, l *link, p *peer, w Where, lsa packet.L
 	if own {
 		m.ownReceived(now, w, e)
 	}
-	return nil
 }
 
 // installed takes older instances off all retransmission lists, and notes whether the LSA is to be removed.
@@ -144,11 +144,11 @@ func (m *Machine) flood(now time.Time, w Where, e *lsdb.Entry, on *link, from *p
 		for _, p := range l.peers {
 			if !p.Flooding() || p == from || e.Type.Opaque() && m.cfg.Version == packet.V2 && !p.Opaque() {
 				if p == from {
-					m.satisfied(p, e.Header)
+					p.satisfied(e.Header)
 				}
 				continue
 			}
-			if !p.Full() && m.satisfied(p, e.Header) {
+			if !p.Full() && p.satisfied(e.Header) {
 				continue
 			}
 			if len(p.waits) == 0 {
@@ -168,7 +168,7 @@ func (m *Machine) flood(now time.Time, w Where, e *lsdb.Entry, on *link, from *p
 
 // satisfied takes an LSA off a neighbour's request list, unless the one asked for is newer. It reports whether
 // the neighbour needs it no more.
-func (m *Machine) satisfied(p *peer, h packet.Header) bool {
+func (p *peer) satisfied(h packet.Header) bool {
 	asked, yes := p.Requested(h.Key)
 	if !yes {
 		return false
@@ -199,20 +199,13 @@ func (m *Machine) ReceiveAck(_ time.Time, id InterfaceID, from packet.ID, a *pac
 
 // sendLSAs sends LSAs in as few updates as the interface's MTU allows.
 func (m *Machine) sendLSAs(now time.Time, l *link, to packet.ID, list []*lsdb.Entry) {
-	const count = 4 // octets before the LSAs
-	u, size := &packet.Update{}, count
-	for _, e := range list {
-		if len(u.LSAs) > 0 && size+len(e.Raw) > l.size {
-			m.send(l.id, to, u)
-			u, size = &packet.Update{}, count
-		}
-		lsa := e.LSA
-		lsa.Raw = e.AppendTo(nil, now, m.cfg.TransmitDelay)
-		lsa.Header, _ = packet.ParseHeader(m.cfg.Version, lsa.Raw)
-		u.LSAs = append(u.LSAs, lsa)
-		size += len(e.Raw)
+	lsas := make([]packet.LSA, len(list))
+	for i, e := range list {
+		raw := e.AppendTo(nil, now, m.cfg.TransmitDelay)
+		lsas[i] = packet.LSA{Raw: raw}
+		lsas[i].Header, _ = packet.ParseHeader(m.cfg.Version, raw)
 	}
-	if len(u.LSAs) > 0 {
+	for _, u := range packet.Updates(lsas, l.size) {
 		m.send(l.id, to, u)
 	}
 }

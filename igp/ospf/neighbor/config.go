@@ -59,35 +59,27 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Lengths of what is around a packet's body, octets.
+// Lengths of the IP headers, octets.
 const (
-	v2Around = 20 + 24 // IPv4 and OSPF headers
-	v3Around = 40 + 16 // IPv6 and OSPF headers
-
-	v2Description = 8
-	v3Description = 12
-	keyLen        = 12 // of an LSA in a request
-	updateLen     = 4  // the count in front of the LSAs
+	ipv4HeaderLen = 20
+	ipv6HeaderLen = 40
 )
 
 // room is how many octets of body a packet may have.
 func (c *Config) room() int {
+	ip := ipv6HeaderLen
 	if c.Version == packet.V2 {
-		return c.MTU - v2Around - c.Overhead
+		ip = ipv4HeaderLen
 	}
-	return c.MTU - v3Around - c.Overhead
+	return c.MTU - ip - c.Version.HeaderLen() - c.Overhead
 }
 
 // headersFit is how many LSA headers a description may have.
 func (c *Config) headersFit() int {
-	fixed := v2Description
-	if c.Version == packet.V3 {
-		fixed = v3Description
-	}
-	return max((c.room()-fixed)/packet.HeaderLen, 1)
+	return max((c.room()-packet.DescriptionLen(c.Version))/packet.HeaderLen, 1)
 }
 
-func (c *Config) keysFit() int { return max(c.room()/keyLen, 1) }
+func (c *Config) keysFit() int { return max(c.room()/packet.RequestLen, 1) }
 
 // options are those of descriptions: the O bit is set there and nowhere else (RFC 5250 section 4.1).
 func (c *Config) options() uint32 {

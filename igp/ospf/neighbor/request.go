@@ -130,26 +130,18 @@ func (m *Machine) receiveRequest(r *packet.Request) Reason {
 }
 
 // tickAnswers gives the updates with what was asked for. They are not retransmitted: the neighbour asks again.
-// An LSA that is longer than a packet goes alone, and is fragmented by IP (RFC 2328 section A.1).
 func (m *Machine) tickAnswers() (out []packet.Body) {
-	u, length := &packet.Update{}, updateLen
+	var list []packet.LSA
 	for _, k := range m.queue {
 		raw, ok := m.db.Append(nil, m.now, k)
 		if !ok {
 			continue
 		}
-		l, err := packet.ParseLSA(m.cfg.Version, raw)
-		if err != nil {
-			continue
+		if l, err := packet.ParseLSA(m.cfg.Version, raw); err == nil {
+			list = append(list, l)
 		}
-		if len(u.LSAs) > 0 && length+len(raw) > m.cfg.room() {
-			out = append(out, u)
-			u, length = &packet.Update{}, updateLen
-		}
-		u.LSAs = append(u.LSAs, l)
-		length += len(raw)
 	}
-	if len(u.LSAs) > 0 {
+	for _, u := range packet.Updates(list, m.cfg.room()) {
 		out = append(out, u)
 	}
 	m.answers.clear()

@@ -22,7 +22,8 @@ type Description struct {
 
 func (*Description) packetType() Type { return TypeDescription }
 
-func descriptionLen(v Version) int {
+// DescriptionLen is the length of a description without LSA headers, octets.
+func DescriptionLen(v Version) int {
 	if v == V2 {
 		return 8
 	}
@@ -30,7 +31,7 @@ func descriptionLen(v Version) int {
 }
 
 func parseDescription(v Version, b []byte) (*Description, error) {
-	n := descriptionLen(v)
+	n := DescriptionLen(v)
 	if len(b) < n {
 		return nil, fault(0, "database description", "%d octets, must be at least %d (RFC 2328 section A.3.3)", len(b), n)
 	}
@@ -85,16 +86,17 @@ func appendHeaders(v Version, dst []byte, list []Header) []byte {
 // Request asks for LSAs (RFC 2328 section A.3.4, RFC 5340 section A.3.4).
 type Request struct{ Keys []Key }
 
-const requestLen = 12 // octets for each LSA
+// RequestLen is the length of a request for one LSA, octets.
+const RequestLen = 12
 
 func (*Request) packetType() Type { return TypeRequest }
 
 func parseRequest(v Version, b []byte) (*Request, error) {
-	if len(b)%requestLen != 0 {
+	if len(b)%RequestLen != 0 {
 		return nil, fault(0, "link state request", "%d octets, must be a multiple of 12 (RFC 2328 section A.3.4)", len(b))
 	}
-	r := &Request{Keys: make([]Key, 0, len(b)/requestLen)}
-	for at := 0; at < len(b); at += requestLen {
+	r := &Request{Keys: make([]Key, 0, len(b)/RequestLen)}
+	for at := 0; at < len(b); at += RequestLen {
 		typ := binary.BigEndian.Uint32(b[at:])
 		if limit := uint32(0xFFFF); typ > limit || v == V2 && typ > 0xFF {
 			return nil, fault(at, "LS type", "%#x is no type of %s", typ, v)
@@ -120,13 +122,29 @@ func (r *Request) append(_ Version, dst []byte) []byte {
 // Update carries LSAs (RFC 2328 section A.3.5).
 type Update struct{ LSAs []LSA }
 
+const updateLen = 4 // octets before the LSAs
+
+// Updates puts LSAs into as few updates as there must be when their bodies have at most so many octets. One
+// that is longer by itself goes alone, and is fragmented by IP (RFC 2328 section A.1).
+func Updates(list []LSA, room int) (out []*Update) {
+	size := 0
+	for _, l := range list {
+		if size += len(l.Raw); len(out) == 0 || size > room {
+			out, size = append(out, &Update{}), updateLen+len(l.Raw)
+		}
+		u := out[len(out)-1]
+		u.LSAs = append(u.LSAs, l)
+	}
+	return out
+}
+
 func (*Update) packetType() Type { return TypeUpdate }
 
 func parseUpdate(v Version, b []byte) (*Update, error) {
-	if len(b) < 4 {
+	if len(b) < updateLen {
 		return nil, fault(0, "link state update", "%d octets, must be at least 4 (RFC 2328 section A.3.5)", len(b))
 	}
-	count, at := binary.BigEndian.Uint32(b), 4
+	count, at := binary.BigEndian.Uint32(b), updateLen
 	if uint64(count)*HeaderLen > uint64(len(b)-at) {
 		return nil, fault(0, "number of LSAs", "%d don't fit into %d octets", count, len(b)-at)
 	}

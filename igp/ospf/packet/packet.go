@@ -78,7 +78,8 @@ type Packet struct {
 // Type gives the type of the packet's body.
 func (p *Packet) Type() Type { return p.Body.packetType() }
 
-func (v Version) headerLen() int {
+// HeaderLen is the length of a packet's header, octets.
+func (v Version) HeaderLen() int {
 	if v == V2 {
 		return v2HeaderLen
 	}
@@ -98,7 +99,7 @@ func Length(b []byte) int { return int(binary.BigEndian.Uint16(b[headerLengthAt:
 
 // Parse reads a packet, from the OSPF header on. It looks neither at the checksum nor at authentication.
 func Parse(v Version, b []byte) (*Packet, error) {
-	n := v.headerLen()
+	n := v.HeaderLen()
 	if len(b) < n {
 		return nil, fault(len(b), "packet", "%d octets, must be at least %d (RFC 2328 section A.3.1)", len(b), n)
 	}

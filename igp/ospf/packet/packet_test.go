@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -191,5 +192,32 @@ func TestMaskBits(t *testing.T) {
 func TestAnLSATooLongIsRefused(t *testing.T) {
 	if _, err := NewLSA(V2, Header{}, make([]byte, 0x10000-HeaderLen)); err == nil {
 		t.Error("made")
+	}
+}
+
+func TestUpdatesAreFilledUpToTheRoom(t *testing.T) {
+	of := func(octets ...int) (list []LSA) {
+		for _, n := range octets {
+			list = append(list, lsa(t, V2, Header{Key: Key{V2Router, 1, 1}}, make([]byte, n-HeaderLen)))
+		}
+		return list
+	}
+	for _, c := range []struct {
+		name string
+		list []LSA
+		want []int // LSAs of each update
+	}{
+		{"none", nil, nil},
+		{"exactly full", of(40, 56), []int{2}},
+		{"one octet more", of(40, 57), []int{1, 1}},
+		{"one that is too long goes alone", of(40, 200, 40, 40), []int{1, 1, 2}},
+	} {
+		var got []int
+		for _, u := range Updates(c.list, 100) {
+			got = append(got, len(u.LSAs))
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
 	}
 }
