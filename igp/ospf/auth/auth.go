@@ -96,21 +96,8 @@ func (c Chain) Seal(p *packet.Packet, a Addresses, s *Sequence, now time.Time) (
 // neighbour is not known yet). It gives the block of link-local signalling, which refers to the input and is
 // not authenticated with OSPFv2.
 func (c Chain) Verify(v packet.Version, b []byte, a Addresses, r *Replay) (lls []byte, err error) {
-	n := v3HeaderLen
-	if v == packet.V2 {
-		n = v2HeaderLen
-	}
-	if len(b) < n {
-		return nil, fmt.Errorf("%w: %d octets, must be at least %d (RFC 2328 section A.3.1)", ErrPacket, len(b), n)
-	}
-	if packet.Version(b[0]) != v {
-		return nil, fmt.Errorf("%w: version %d, must be %d", ErrPacket, b[0], v)
-	}
-	if l := packet.Length(b); l < n || l > len(b) {
-		return nil, fmt.Errorf("%w: length %d, must be %d to %d, the octets that are there", ErrPacket, l, n, len(b))
-	}
-	if t := packet.PeekType(b); t < packet.TypeHello || t > packet.TypeAck {
-		return nil, fmt.Errorf("%w: type %d, must be 1 to 5 (RFC 2328 section A.3.1)", ErrPacket, t)
+	if err := packet.Check(v, b); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrPacket, err)
 	}
 	if r == nil {
 		r = &Replay{}
@@ -145,22 +132,33 @@ const (
 	auTypeAt    = 14 // OSPFv2
 	authAt      = 16 // OSPFv2
 	v2HeaderLen = 24
-	v3HeaderLen = 16
 )
 
-// options gives the options of a raw hello or description, 0 for the other types, which carry none, and where
-// they are not there.
+// optionsAt is where a hello or description has its options, one octet in OSPFv2, three in OSPFv3; 0 for the
+// other types, which carry none.
+func optionsAt(v packet.Version, b []byte) int {
+	switch t := packet.PeekType(b); {
+	case v == packet.V2 && t == packet.TypeHello:
+		return 30
+	case v == packet.V2 && t == packet.TypeDescription:
+		return 26
+	case t == packet.TypeHello:
+		return 21
+	case t == packet.TypeDescription:
+		return 17
+	}
+	return 0
+}
+
+// options gives the options of a raw packet, 0 where they are not there.
 func options(v packet.Version, b []byte) uint32 {
-	t := packet.PeekType(b)
+	at := optionsAt(v, b)
 	switch {
-	case v == packet.V2 && t == packet.TypeHello && len(b) > 30:
-		return uint32(b[30])
-	case v == packet.V2 && t == packet.TypeDescription && len(b) > 26:
-		return uint32(b[26])
-	case v == packet.V3 && t == packet.TypeHello && len(b) >= 24:
-		return binary.BigEndian.Uint32(b[20:]) & 0xFFFFFF
-	case v == packet.V3 && t == packet.TypeDescription && len(b) >= 20:
-		return binary.BigEndian.Uint32(b[16:]) & 0xFFFFFF
+	case at == 0:
+	case v == packet.V2 && len(b) > at:
+		return uint32(b[at])
+	case v == packet.V3 && len(b) >= at+3:
+		return binary.BigEndian.Uint32(b[at-1:]) & 0xFFFFFF
 	}
 	return 0
 }

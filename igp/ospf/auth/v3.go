@@ -35,21 +35,10 @@ func (k Key) digestV3(b []byte, a Addresses) ([]byte, error) {
 	return k.hmac([]byte(k.Secret+id), slices.Clone(b), source[:]), nil
 }
 
-// optionsAt is where the three octets of options of a hello or description are, 0 for the other types.
-func optionsAt(b []byte) int {
-	switch packet.PeekType(b) {
-	case packet.TypeHello:
-		return 21
-	case packet.TypeDescription:
-		return 17
-	}
-	return 0
-}
-
 // sealV3 finishes a packet whose checksum is 0.
 func (k Key) sealV3(b, lls []byte, a Addresses, s *Sequence, now time.Time) ([]byte, error) {
 	authenticated := k.Algorithm != Null
-	if at := optionsAt(b); at > 0 {
+	if at := optionsAt(packet.V3, b); at > 0 {
 		const bit = packet.V3OptAT >> 8 // in the middle one of the three octets
 		b[at+1] &^= bit
 		if authenticated {
@@ -108,7 +97,7 @@ func (c Chain) verifyV3(b []byte, a Addresses, r *Replay) ([]byte, error) {
 	// Types without options don't say whether a trailer follows: the keys and what is there decide
 	// (RFC 7166 section 2.1: as the neighbour's hellos and descriptions have it).
 	announced := options(packet.V3, pkt)&packet.V3OptAT != 0
-	if optionsAt(pkt) == 0 {
+	if optionsAt(packet.V3, pkt) == 0 {
 		announced = len(behind) > 0
 	}
 	if !announced {

@@ -94,22 +94,33 @@ func PeekType(b []byte) Type {
 	return Type(b[headerTypeAt])
 }
 
-// Length gives the length field of a raw packet that Parse takes: without trailer.
+// Length gives the length field of a raw packet that Check takes: without trailer.
 func Length(b []byte) int { return int(binary.BigEndian.Uint16(b[headerLengthAt:])) }
+
+// Check holds a raw packet to what every packet's header must say: version, length and type.
+func Check(v Version, b []byte) error {
+	n := v.HeaderLen()
+	if len(b) < n {
+		return fault(len(b), "packet", "%d octets, must be at least %d (RFC 2328 section A.3.1)", len(b), n)
+	}
+	if Version(b[0]) != v {
+		return fault(0, "version", "%d, must be %d", b[0], v)
+	}
+	if length := Length(b); length < n || length > len(b) {
+		return fault(headerLengthAt, "packet length", "%d, must be %d to %d, the octets that are there", length, n, len(b))
+	}
+	if t := PeekType(b); t < TypeHello || t > TypeAck {
+		return fault(headerTypeAt, "packet type", "%d, must be 1 to 5 (RFC 2328 section A.3.1)", t)
+	}
+	return nil
+}
 
 // Parse reads a packet, from the OSPF header on. It looks neither at the checksum nor at authentication.
 func Parse(v Version, b []byte) (*Packet, error) {
-	n := v.HeaderLen()
-	if len(b) < n {
-		return nil, fault(len(b), "packet", "%d octets, must be at least %d (RFC 2328 section A.3.1)", len(b), n)
+	if err := Check(v, b); err != nil {
+		return nil, err
 	}
-	if Version(b[0]) != v {
-		return nil, fault(0, "version", "%d, must be %d", b[0], v)
-	}
-	length := Length(b)
-	if length < n || length > len(b) {
-		return nil, fault(headerLengthAt, "packet length", "%d, must be %d to %d, the octets that are there", length, n, len(b))
-	}
+	n, length := v.HeaderLen(), Length(b)
 	p := &Packet{
 		Version:  v,
 		Router:   ID(binary.BigEndian.Uint32(b[headerRouterAt:])),
@@ -125,7 +136,7 @@ func Parse(v Version, b []byte) (*Packet, error) {
 	}
 	var err error
 	body := b[n:length]
-	switch t := Type(b[headerTypeAt]); t {
+	switch PeekType(b) {
 	case TypeHello:
 		p.Body, err = parseHello(v, body)
 	case TypeDescription:
@@ -136,8 +147,6 @@ func Parse(v Version, b []byte) (*Packet, error) {
 		p.Body, err = parseUpdate(v, body)
 	case TypeAck:
 		p.Body, err = parseAck(v, body)
-	default:
-		return nil, fault(headerTypeAt, "packet type", "%d, must be 1 to 5 (RFC 2328 section A.3.1)", t)
 	}
 	if err != nil {
 		return nil, shifted(err, n)
