@@ -1,7 +1,6 @@
 package iface
 
 import (
-	"encoding/binary"
 	"net/netip"
 	"slices"
 	"time"
@@ -104,8 +103,7 @@ func (m *Machine) receiveHello(now time.Time, from netip.Addr, router packet.ID,
 	}
 	n.Address, n.Priority, n.Interface, n.DR, n.BDR, n.self = from, h.Priority, h.Interface, h.DR, h.BDR, router
 	if m.cfg.Version == packet.V2 && from.Is4() {
-		a := from.As4()
-		n.self = packet.ID(binary.BigEndian.Uint32(a[:]))
+		n.self = packet.IDOf(from)
 	}
 	n.Hello(now)
 	if !slices.Contains(h.Neighbors, m.cfg.Router) {

@@ -114,20 +114,14 @@ type V3EIntraArea struct {
 	Prefixes   []V3ExtendedPrefix
 }
 
-const v3EIntraHeaderLen = 12
-
 // ParseV3EIntraArea reads the body of an E-Intra-Area-Prefix LSA. TLVs of other types are left out.
 func ParseV3EIntraArea(b []byte) (l V3EIntraArea, err error) {
-	if len(b) < v3EIntraHeaderLen {
+	if len(b) < intraAreaHeaderLen {
 		return l, fault(0, "E-Intra-Area-Prefix LSA", "%d octets, must be at least 12 (RFC 8362 section 4.8)", len(b))
 	}
-	l.Referenced = Key{
-		Type: LSType(binary.BigEndian.Uint16(b[2:])),
-		ID:   ID(binary.BigEndian.Uint32(b[4:])),
-		Adv:  ID(binary.BigEndian.Uint32(b[8:])),
-	}
-	l.Prefixes, err = ParseV3ExtendedPrefixes(b[v3EIntraHeaderLen:])
-	return l, shifted(err, v3EIntraHeaderLen)
+	l.Referenced = parseReferenced(b)
+	l.Prefixes, err = ParseV3ExtendedPrefixes(b[intraAreaHeaderLen:])
+	return l, shifted(err, intraAreaHeaderLen)
 }
 
 // Append writes the body.

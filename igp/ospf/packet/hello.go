@@ -50,9 +50,7 @@ func parseHello(v Version, b []byte) (*Hello, error) {
 		h.Interval = binary.BigEndian.Uint16(b[8:])
 		h.Dead = uint32(binary.BigEndian.Uint16(b[10:]))
 	}
-	for at := helloLen; at < len(b); at += 4 {
-		h.Neighbors = append(h.Neighbors, ID(binary.BigEndian.Uint32(b[at:])))
-	}
+	h.Neighbors = parseIDs(b[helloLen:])
 	return h, nil
 }
 

@@ -107,8 +107,8 @@ func ParseV2Network(b []byte) (V2NetworkLSA, error) {
 
 func parseIDs(b []byte) []ID {
 	list := make([]ID, 0, len(b)/4)
-	for at := 0; at+4 <= len(b); at += 4 {
-		list = append(list, ID(binary.BigEndian.Uint32(b[at:])))
+	for ; len(b) >= 4; b = b[4:] {
+		list = append(list, ID(binary.BigEndian.Uint32(b)))
 	}
 	return list
 }

@@ -117,17 +117,25 @@ type V3IntraAreaLSA struct {
 	Prefixes   []V3Prefix
 }
 
-// ParseV3IntraArea reads the body of an intra-area-prefix LSA.
-func ParseV3IntraArea(b []byte) (V3IntraAreaLSA, error) {
-	if len(b) < 12 {
-		return V3IntraAreaLSA{}, fault(0, "intra-area-prefix LSA", "%d octets, must be at least 12 (RFC 5340 section A.4.10)", len(b))
-	}
-	l := V3IntraAreaLSA{Referenced: Key{
+// intraAreaHeaderLen is the length of what is before the prefixes, octets: their number, which the extended form
+// leaves zero, and the LSA that they belong to.
+const intraAreaHeaderLen = 12
+
+func parseReferenced(b []byte) Key {
+	return Key{
 		Type: LSType(binary.BigEndian.Uint16(b[2:])),
 		ID:   ID(binary.BigEndian.Uint32(b[4:])),
 		Adv:  ID(binary.BigEndian.Uint32(b[8:])),
-	}}
-	count, at := int(binary.BigEndian.Uint16(b)), 12
+	}
+}
+
+// ParseV3IntraArea reads the body of an intra-area-prefix LSA.
+func ParseV3IntraArea(b []byte) (V3IntraAreaLSA, error) {
+	if len(b) < intraAreaHeaderLen {
+		return V3IntraAreaLSA{}, fault(0, "intra-area-prefix LSA", "%d octets, must be at least 12 (RFC 5340 section A.4.10)", len(b))
+	}
+	l := V3IntraAreaLSA{Referenced: parseReferenced(b)}
+	count, at := int(binary.BigEndian.Uint16(b)), intraAreaHeaderLen
 	for range count {
 		if len(b)-at < 4 {
 			return V3IntraAreaLSA{}, fault(at, "prefix", "%d octets are left, must be at least 4 (RFC 5340 section A.4.10)", len(b)-at)
