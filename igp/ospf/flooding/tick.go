@@ -65,22 +65,31 @@ func (m *Machine) age(now time.Time, w Where, db *lsdb.DB) {
 // bury removes the LSAs at MaxAge that everybody knows of, when no neighbour is being told what there is
 // (RFC 2328 section 14).
 func (m *Machine) bury(now time.Time) {
-	for _, d := range slices.SortedFunc(maps.Keys(m.dying), dying.compare) {
-		var o *own
-		if d.Adv == m.cfg.Router {
-			o = m.own[ownKey{d.Where, d.Type, d.ID}]
-		}
-		if o != nil && !o.wrap || m.exchanging(d.Where) || m.waits(d.Where, d.Key) {
+	var dead []dying // most wait for acknowledgments: only those that don't are put in order
+	for d := range m.dying {
+		if o := m.ownOf(d); o != nil && !o.wrap || m.exchanging(d.Where) || m.waits(d.Where, d.Key) {
 			continue // what is still wanted is made soon, and must go on from this number
 		}
+		dead = append(dead, d)
+	}
+	slices.SortFunc(dead, dying.compare)
+	for _, d := range dead {
 		delete(m.dying, d)
 		m.DB(d.Where).Remove(d.Key)
 		m.seen(d.Where, d.Key)
-		if o != nil {
+		if o := m.ownOf(d); o != nil {
 			o.wrap, o.due = false, now
 			m.make(now, d.Where, o)
 		}
 	}
+}
+
+// ownOf gives the own LSA that is dying; nil when it is another's, or not wanted any more.
+func (m *Machine) ownOf(d dying) *own {
+	if d.Adv != m.cfg.Router {
+		return nil
+	}
+	return m.own[ownKey{d.Where, d.Type, d.ID}]
 }
 
 func (m *Machine) waits(w Where, k packet.Key) (yes bool) {
