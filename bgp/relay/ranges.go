@@ -31,7 +31,8 @@ func (r *Relay) SetRanges(list []Range) error {
 		err = errors.Join(err, r.swapRanges(list, was))
 	}
 	for a := range r.guests {
-		if !r.inRange(a) {
+		// One whose range is another now may have come without the key.
+		if rangeOf(r.ranges, a) != rangeOf(was, a) {
 			r.dismissGuest(a)
 		}
 	}
@@ -59,13 +60,14 @@ func (r *Relay) swapRanges(from, to []Range) error {
 	return errors.Join(append(errs, r.lis.setMinTTL(r.minTTLs()))...)
 }
 
-func (r *Relay) inRange(a netip.Addr) bool {
-	for _, x := range r.ranges {
-		if x.Prefix.Contains(a) {
-			return true
+// rangeOf is the longest range that holds an address; the zero value without.
+func rangeOf(list []Range, a netip.Addr) (best Range) {
+	for _, x := range list {
+		if x.Prefix.Contains(a) && (best == Range{} || x.Prefix.Bits() > best.Prefix.Bits()) {
+			best = x
 		}
 	}
-	return false
+	return best
 }
 
 // guarded reports whether a range with a minimum TTL holds an address.
@@ -82,7 +84,7 @@ func (r *Relay) guarded(a netip.Addr) bool {
 // of several connections of one counts. Nobody is his own neighbour.
 func (r *Relay) receive(c *net.TCPConn, from netip.Addr) bool {
 	old := r.guests[from]
-	if r.closed || !r.inRange(from) || r.cfg.Knock == nil || old == nil && len(r.guests) >= mostGuests ||
+	if r.closed || rangeOf(r.ranges, from) == (Range{}) || r.cfg.Knock == nil || old == nil && len(r.guests) >= mostGuests ||
 		from == addrPort(c.LocalAddr()).Addr() {
 		return false
 	}

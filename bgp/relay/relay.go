@@ -210,7 +210,8 @@ func (r *Relay) Add(p Peer) error {
 	return nil
 }
 
-// enter gives the connection with which the neighbour has come, if it has.
+// enter gives the connection with which the neighbour has come from a range, if it has. One that isn't of a range has
+// a key of its own, which a connection from before doesn't have.
 func (r *Relay) enter(n *neighbor) (*net.TCPConn, error) {
 	p := n.cfg
 	r.mu.Lock()
@@ -227,6 +228,10 @@ func (r *Relay) enter(n *neighbor) (*net.TCPConn, error) {
 	r.peers[p.Address] = n
 	n.wg.Add(1)
 	go n.runSteps()
+	if !p.Dynamic {
+		r.dismissGuest(p.Address)
+		return nil, nil
+	}
 	guest := r.guests[p.Address]
 	delete(r.guests, p.Address)
 	return guest, nil
