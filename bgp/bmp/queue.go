@@ -78,11 +78,11 @@ func (q *queue) add(msg []byte) {
 	signal(q.some)
 }
 
-// finish adds the last message. There is no room from now on.
+// finish adds the last message: nothing gets behind it, and there is no room from now on.
 func (q *queue) finish(msg []byte) {
-	q.add(msg)
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.buf = append(q.buf, msg...)
 	q.closed = true
 	signal(q.some)
 }
