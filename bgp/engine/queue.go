@@ -1,6 +1,9 @@
 package engine
 
-import "net/netip"
+import (
+	"net/netip"
+	"slices"
+)
 
 // queue keeps events until they are taken. GoBGP's own queue is unbounded, so it is emptied at once
 // into this one, which doesn't grow with time, however long nobody takes: of each path it keeps the
@@ -158,12 +161,7 @@ func (q *queue) compact() {
 func (q *queue) take() []Event {
 	evs := q.events
 	if q.void > 0 {
-		evs = evs[:0]
-		for _, ev := range q.events {
-			if ev.Kind != 0 {
-				evs = append(evs, ev)
-			}
-		}
+		evs = slices.DeleteFunc(evs, func(ev Event) bool { return ev.Kind == 0 })
 	}
 	clear(q.given) // what it points to is used no more
 	q.events, q.void, q.given = q.given[:0], 0, nil
