@@ -32,7 +32,7 @@ func (c *checker) bmpStations(b *BGP) {
 	for i := range b.BMPStations {
 		s, at := &b.BMPStations[i], index("bgp.bmp_stations", i)
 		a := s.AddrPort()
-		usable := a.Port() != 0 && !a.Addr().IsUnspecified() && !a.Addr().IsMulticast()
+		usable := a.Port() != 0 && isUnicast(a.Addr())
 		c.want(usable, at+".address", "%q is not a unicast address with a port, such as 192.0.2.1:11019 or [2001:db8::1]:11019", s.Address)
 		c.want(s.Policy == BMPPrePolicy, at+".policy", "%q: only %s can be had: the engine's table takes nothing that neighbours sent, so the other views would be empty", s.Policy, BMPPrePolicy)
 		c.span(at+".statistics", s.Statistics, 0, maxBMPStatistics)
