@@ -211,7 +211,7 @@ func (s *Speaker) turnAway(a netip.Addr, from netip.Prefix, log *logrus.Entry) {
 func (s *Speaker) reap(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.clock()
+	now, gone := s.clock(), false
 	for a, d := range s.dynamic {
 		p := s.rib.peers[a]
 		if p != nil && p.state == engine.StateEstablished {
@@ -227,8 +227,11 @@ func (s *Speaker) reap(ctx context.Context) {
 		if err != nil {
 			s.log.WithError(err).WithField("neighbor", a.String()).Warn("bgp: a neighbour of a range was not removed; trying again")
 		}
+		gone = true
 	}
-	s.noteSessions()
+	if gone {
+		s.noteSessions() // removal takes in what the engine has to say of others, too
+	}
 }
 
 func (s *Speaker) dismiss(ctx context.Context, d *dynamic) error {
