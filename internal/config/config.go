@@ -124,23 +124,30 @@ const (
 // Neighbor configures one BGP session.
 type Neighbor struct {
 	Address      NeighborAddr `yaml:"address"`
-	AS           uint32       `yaml:"as"`
-	Description  string       `yaml:"description"`
-	LocalAS      uint32       `yaml:"local_as"`
 	LocalAddress Addr         `yaml:"local_address"`
 	Port         uint16       `yaml:"port"`
 	Passive      bool         `yaml:"passive"`
-	Password     string       `yaml:"password"`
-	PasswordFile string       `yaml:"password_file"`
-	TTLMin       uint8        `yaml:"ttl_min"`
-	MultihopTTL  uint8        `yaml:"multihop_ttl"`
-	HoldTime     Duration     `yaml:"hold_time"`
-	Keepalive    Duration     `yaml:"keepalive"`
 	ConnectRetry Duration     `yaml:"connect_retry"`
-	Families     []string     `yaml:"families"`
-	AddPath      bool         `yaml:"add_path"`
-	AcceptEBGP   bool         `yaml:"accept_ebgp"`
-	SendNHC      *bool        `yaml:"send_nhc"`
+	Shutdown     string       `yaml:"shutdown"` // empty: the session is kept
+
+	Session `yaml:",inline"`
+}
+
+// Session is what a neighbour and the neighbours of a range have in common.
+type Session struct {
+	AS           uint32   `yaml:"as"`
+	Description  string   `yaml:"description"`
+	LocalAS      uint32   `yaml:"local_as"`
+	Password     string   `yaml:"password"`
+	PasswordFile string   `yaml:"password_file"`
+	TTLMin       uint8    `yaml:"ttl_min"`
+	MultihopTTL  uint8    `yaml:"multihop_ttl"`
+	HoldTime     Duration `yaml:"hold_time"`
+	Keepalive    Duration `yaml:"keepalive"`
+	Families     []string `yaml:"families"`
+	AddPath      bool     `yaml:"add_path"`
+	AcceptEBGP   bool     `yaml:"accept_ebgp"`
+	SendNHC      *bool    `yaml:"send_nhc"`
 
 	GracefulRestart  bool     `yaml:"graceful_restart"`
 	LongLivedRestart Duration `yaml:"long_lived_restart"` // 0: off
@@ -153,7 +160,6 @@ type Neighbor struct {
 	AcceptProxies      []Prefix     `yaml:"accept_proxies"` // empty: bgp.accept_proxies
 	AcceptFrom         []Prefix     `yaml:"accept_from"`    // empty: bgp.accept_from
 	MaxPrefixes        uint32       `yaml:"max_prefixes"`   // 0: no limit
-	Shutdown           string       `yaml:"shutdown"`       // empty: the session is kept
 }
 
 // PrefixRule is one line of a prefix list.

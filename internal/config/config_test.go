@@ -47,12 +47,11 @@ func keys(t reflect.Type, at string) []string {
 			return []string{at}
 		}
 		var out []string
-		for i := range t.NumField() {
-			key := t.Field(i).Tag.Get("yaml")
+		for key, typ := range fields(t) {
 			if at != "" {
 				key = at + "." + key
 			}
-			out = append(out, keys(t.Field(i).Type, key)...)
+			out = append(out, keys(typ, key)...)
 		}
 		return out
 	default:
@@ -161,6 +160,8 @@ func TestBadInputNamesLineKeyAndRule(t *testing.T) {
 		{"range twice", bgp + "  listen_ranges:\n  - {prefix: 198.18.0.0/24, as: 65000}\n  - {prefix: 198.18.0.0/24, as: 65000}\n", "bgp.listen_ranges[1].prefix: 198.18.0.0/24 is listen_ranges[0] already"},
 		{"range of one address", bgp + "  listen_ranges:\n  - {prefix: 198.18.0.1/32, as: 65000}\n", "bgp.listen_ranges[0].prefix: 198.18.0.1/32 is one address"},
 		{"range without limit", bgp + "  listen_ranges:\n  - {prefix: 198.18.0.0/24, as: 65000, limit: 0}\n", "bgp.listen_ranges[0].limit: 0 is not between 1 and 10000"},
+		{"range with what only a neighbour has", bgp + "  listen_ranges:\n  - {prefix: 198.18.0.0/24, as: 65000, port: 179}\n", "bgp.listen_ranges[0].port: unknown key"},
+		{"range with a misspelt key", bgp + "  listen_ranges:\n  - {prefix: 198.18.0.0/24, as: 65000, pasword: x}\n", "did you mean password?"},
 		{"range without AS", bgp + "  listen_ranges:\n  - {prefix: 198.18.0.0/24}\n", "bgp.listen_ranges[0].as: required"},
 		{"neighbour is ourselves", bgp + "  listen: [192.0.2.254]\n", "line 5: bgp.neighbors[0].address: 192.0.2.254 is our own address"},
 		{"link-local neighbour without interface", bgp + "  - {address: \"fe80::1\", as: 65000}\n", "line 7: bgp.neighbors[1].address: fe80::1 is link-local; name its interface, as in fe80::1%eth1"},

@@ -47,27 +47,34 @@ func (b *BGP) fillDefaults(given func(string) bool) {
 	setDefault(given, "bgp.graceful_restart.state_file", &b.GracefulRestart.StateFile, DefaultStateFile)
 	for i := range b.Neighbors {
 		n, at := &b.Neighbors[i], index("bgp.neighbors", i)
-		ibgp := n.AS == b.AS
-		setDefault(given, at+".local_as", &n.LocalAS, b.AS)
 		setDefault(given, at+".port", &n.Port, DefaultBGPPort)
-		setDefault(given, at+".hold_time", &n.HoldTime, Duration{DefaultHoldTime})
-		setDefault(given, at+".keepalive", &n.Keepalive, Duration{(n.HoldTime.Duration / 3).Truncate(time.Second)})
 		setDefault(given, at+".connect_retry", &n.ConnectRetry, Duration{DefaultRetry})
-		setDefault(given, at+".graceful_restart", &n.GracefulRestart, true)
-		if len(n.Families) == 0 && n.Address.Is4() {
-			n.Families = []string{"ipv4-unicast"}
-		} else if len(n.Families) == 0 {
-			n.Families = []string{"ipv6-unicast"}
-		}
-		if n.SendNHC == nil {
-			n.SendNHC = &ibgp
-		}
+		n.Session.fillDefaults(given, at, b.AS, n.Address.Is4())
 	}
 	for i := range b.BMPStations {
 		setDefault(given, index("bgp.bmp_stations", i)+".policy", &b.BMPStations[i].Policy, BMPPrePolicy)
 	}
 	for i := range b.ListenRanges {
-		b.ListenRanges[i].fillDefaults(given, index("bgp.listen_ranges", i), b.AS)
+		r, at := &b.ListenRanges[i], index("bgp.listen_ranges", i)
+		setDefault(given, at+".limit", &r.Limit, DefaultRangeLimit)
+		r.Session.fillDefaults(given, at, b.AS, r.Prefix.Addr().Is4())
+	}
+}
+
+// fillDefaults needs to know our AS and whether the neighbour's address is of IPv4.
+func (s *Session) fillDefaults(given func(string) bool, at string, as uint32, ipv4 bool) {
+	ibgp := s.AS == as
+	setDefault(given, at+".local_as", &s.LocalAS, as)
+	setDefault(given, at+".hold_time", &s.HoldTime, Duration{DefaultHoldTime})
+	setDefault(given, at+".keepalive", &s.Keepalive, Duration{(s.HoldTime.Duration / 3).Truncate(time.Second)})
+	setDefault(given, at+".graceful_restart", &s.GracefulRestart, true)
+	if len(s.Families) == 0 && ipv4 {
+		s.Families = []string{"ipv4-unicast"}
+	} else if len(s.Families) == 0 {
+		s.Families = []string{"ipv6-unicast"}
+	}
+	if s.SendNHC == nil {
+		s.SendNHC = &ibgp
 	}
 }
 

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"iter"
 	"reflect"
 	"regexp"
 	"strconv"
@@ -130,19 +131,29 @@ func (s *shape) merged(n *yaml.Node, t reflect.Type, key string, depth int) {
 
 // field returns the type of a key of a section.
 func field(t reflect.Type, key string) (reflect.Type, bool) {
-	for i := range t.NumField() {
-		if t.Field(i).Tag.Get("yaml") == key {
-			return t.Field(i).Type, true
+	for name, f := range fields(t) {
+		if name == key {
+			return f, true
 		}
 	}
 	return nil, false
 }
 
+// fields gives the keys of a section and their types, those of inlined ones included.
+func fields(t reflect.Type) iter.Seq2[string, reflect.Type] {
+	return func(yield func(string, reflect.Type) bool) {
+		for _, f := range reflect.VisibleFields(t) {
+			if !f.Anonymous && !yield(f.Tag.Get("yaml"), f.Type) {
+				return
+			}
+		}
+	}
+}
+
 // similar suggests the key that differs by one or two letters.
 func similar(t reflect.Type, key string) string {
 	best, at := "", 3
-	for i := range t.NumField() {
-		name := t.Field(i).Tag.Get("yaml")
+	for name := range fields(t) {
 		if d := distance(name, key); d < at && d < len(name)/2+1 {
 			best, at = name, d
 		}
