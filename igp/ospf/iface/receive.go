@@ -101,7 +101,10 @@ func (m *Machine) receiveHello(now time.Time, from netip.Addr, router packet.ID,
 		n.AdjOK(now, !m.cfg.Broadcast)
 		m.neighbors[router] = n
 	}
-	n.Address, n.Priority, n.Interface, n.DR, n.BDR, n.self = from, h.Priority, h.Interface, h.DR, h.BDR, router
+	n.Address, n.Interface, n.self = from, h.Interface, router
+	if n.Helping().IsZero() { // one that restarts stays Designated Router, whatever it knows (RFC 3623 section 3)
+		n.Priority, n.DR, n.BDR = h.Priority, h.DR, h.BDR
+	}
 	if m.cfg.Version == packet.V2 && from.Is4() {
 		n.self = packet.IDOf(from)
 	}

@@ -22,7 +22,8 @@ import (
 //	p2p                                  not a broadcast network
 //	up | down
 //	> 3 hello [pri=1] [dr=3] [bdr=4] [sees] [int=5] [dead=9] [mask=24] [e] [n] [area=1] [ver] [inst=1] [to=dr] [from=9]
-//	> 3 dd                               a first description as master
+//	> 3 dd | > 3 last                    a first description as master, and one that ends the exchange
+//	help 3 60s | help-ends 3             the neighbour is helped through a restart
 //	! reason                             the packet before was dropped for this reason
 //	. 2s                                 time passes, Tick is called at each Wake; what is sent must follow,
 //	< all hello dr=3 bdr=4 3 4           with where it goes: all, or a router
@@ -89,6 +90,11 @@ func (s *script) Do(f []string) bool {
 		s.m.Down(s.Now)
 	case ">":
 		s.receive(s.Number(f[1]), f[2], f[3:])
+	case "help":
+		n := s.m.Neighbor(packet.ID(s.Number(f[1])))
+		s.Dropped(n.Help(s.Now, neighbor.Grace{Period: s.Duration(f[2]), Allowed: true}))
+	case "help-ends":
+		s.m.Neighbor(packet.ID(s.Number(f[1]))).HelpEnds(s.Now)
 	case "=":
 		if got := s.m.State().String(); got != f[1] {
 			s.Fatalf("is %s", got)
@@ -179,8 +185,11 @@ func (s *script) receive(router int, kind string, f []string) {
 		}
 	}
 	p.Body = h
-	if kind == "dd" {
+	switch kind {
+	case "dd":
 		p.Body = &packet.Description{MTU: 1500, Options: packet.OptionE | packet.V2OptO, Flags: 7, Sequence: 7}
+	case "last":
+		p.Body = &packet.Description{MTU: 1500, Options: packet.OptionE | packet.V2OptO, Flags: packet.FlagMaster, Sequence: 8}
 	}
 	if s.v == packet.V3 {
 		from, to = from.WithZone("eth0"), to.WithZone("eth0")
