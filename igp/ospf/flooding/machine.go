@@ -152,7 +152,7 @@ func (m *Machine) OnChange(f func(Where, packet.Key)) { m.seen = f }
 // Counters gives the counts.
 func (m *Machine) Counters() Counters { return m.count }
 
-// SetInterface adds an interface, whose packets' bodies may have so many octets, and its area.
+// SetInterface adds an interface, whose packets' bodies may have so many octets, and its area, or changes them.
 func (m *Machine) SetInterface(id InterfaceID, a Area, size int) {
 	at := m.areas[a.ID]
 	if at == nil {
@@ -161,7 +161,9 @@ func (m *Machine) SetInterface(id InterfaceID, a Area, size int) {
 	}
 	at.Area = a
 	if l := m.links[id]; l != nil {
+		before := l.area
 		l.area, l.size = at, size
+		m.leave(before)
 		return
 	}
 	m.links[id] = &link{id: id, area: at, size: size, db: lsdb.New(m.cfg.MaxLSAs), peers: map[packet.ID]*peer{}}
@@ -179,13 +181,18 @@ func (m *Machine) RemoveInterface(id InterfaceID) {
 	delete(m.links, id)
 	m.order = slices.DeleteFunc(m.order, func(o InterfaceID) bool { return o == id })
 	m.forget(func(w Where) bool { return w.Scope == packet.ScopeLink && w.Link == id })
-	for _, o := range m.links {
-		if o.area == l.area {
+	m.leave(l.area)
+}
+
+// leave forgets an area that no interface is in any more.
+func (m *Machine) leave(a *area) {
+	for _, l := range m.links {
+		if l.area == a {
 			return
 		}
 	}
-	delete(m.areas, l.area.ID)
-	m.forget(func(w Where) bool { return w.Scope == packet.ScopeArea && w.Area == l.area.ID })
+	delete(m.areas, a.ID)
+	m.forget(func(w Where) bool { return w.Scope == packet.ScopeArea && w.Area == a.ID })
 }
 
 // SetPeer adds a neighbour of an interface.

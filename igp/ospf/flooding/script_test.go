@@ -282,6 +282,32 @@ func TestALeafOriginatesNothingForTheDomain(t *testing.T) {
 	}
 }
 
+func TestAnAreaGoesWithItsLastInterface(t *testing.T) {
+	at := func(id packet.ID) Where { return Where{Scope: packet.ScopeArea, Area: id} }
+	m := New(Config{Version: packet.V2, Router: 1})
+	m.SetInterface(1, Area{ID: 5}, 1400)
+	m.SetInterface(2, Area{ID: 5}, 1400)
+	if err := m.Originate(time.Unix(0, 0), at(5), packet.V2Router, 1, 0, nil); err != nil {
+		t.Fatal(err)
+	}
+	m.SetInterface(1, Area{ID: 6}, 1400)
+	if m.DB(at(5)) == nil || m.DB(at(6)) == nil {
+		t.Error("both areas have an interface")
+	}
+	m.SetInterface(2, Area{ID: 6}, 1400)
+	if m.DB(at(5)) != nil || len(m.own) > 0 {
+		t.Errorf("no interface is in the area any more, and it is kept, with %d own LSAs", len(m.own))
+	}
+	m.RemoveInterface(1)
+	if m.DB(at(6)) == nil {
+		t.Error("one interface is still in the area")
+	}
+	m.RemoveInterface(2)
+	if m.DB(at(6)) != nil {
+		t.Error("the last interface has gone, and the area is kept")
+	}
+}
+
 func TestOriginateNamesTheRule(t *testing.T) {
 	m := New(Config{Version: packet.V2, Router: 1})
 	for want, err := range map[string]error{
