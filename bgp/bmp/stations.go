@@ -123,7 +123,7 @@ func (s *Stations) Status() []Status {
 }
 
 // Gone says that the neighbour that the speaker knows by an address isn't configured any more. Lookup must not find it
-// by then. It waits for no connection.
+// by then. It waits for no connection but those that Set or Close is ending.
 func (s *Stations) Gone(inside netip.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
