@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"pncd/bgp/engine"
+	"pncd/internal/testwait"
 )
 
 // The life of a neighbour of a range, by the clock.
@@ -27,26 +28,26 @@ func TestANeighbourOfARangeIsForgottenWhenNothingOfItStays(t *testing.T) {
 	come := func() {
 		t.Helper()
 		r.f.knocks <- peer1
-		eventually(t, "it is taken", there)
+		testwait.Until(t, "it is taken", there)
 	}
 	asked := func(what string) bool { return slices.Contains(r.f.log(), what+" "+peer1.String()) }
 
 	come()
 	pass(dynamicWait)
-	eventually(t, "one without a session is forgotten", func() bool { return !there() && asked("remove") })
+	testwait.Until(t, "one without a session is forgotten", func() bool { return !there() && asked("remove") })
 
 	come()
 	r.f.report(up(nothing, false), pathEvent(t, peer1, 1, nil))
-	eventually(t, "its path", func() bool { return routes() == 1 })
+	testwait.Until(t, "its path", func() bool { return routes() == 1 })
 	pass(dynamicWait)
 	r.f.report(state(peer1, engine.StateIdle, false))
-	eventually(t, "the end of its session is its own", func() bool { return !there() && routes() == 0 })
+	testwait.Until(t, "the end of its session is its own", func() bool { return !there() && routes() == 0 })
 
 	come()
 	r.f.report(up(preserved, false), pathEvent(t, peer1, 1, nil))
-	eventually(t, "its path", func() bool { return routes() == 1 })
+	testwait.Until(t, "its path", func() bool { return routes() == 1 })
 	r.f.report(lost)
-	eventually(t, "its path as stale", func() bool {
+	testwait.Until(t, "its path as stale", func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return r.rib.peers[peer1] != nil && r.rib.peers[peer1].stale == 1
@@ -58,5 +59,5 @@ func TestANeighbourOfARangeIsForgottenWhenNothingOfItStays(t *testing.T) {
 		t.Error("it restarts, and was forgotten within its restart time")
 	}
 	pass(2 * time.Second)
-	eventually(t, "the restart time's end", func() bool { return !there() && routes() == 0 })
+	testwait.Until(t, "the restart time's end", func() bool { return !there() && routes() == 0 })
 }

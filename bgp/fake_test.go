@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"pncd/bgp/engine"
+	"pncd/internal/testwait"
 	"pncd/pnc"
 )
 
@@ -273,16 +274,6 @@ func runAt(t *testing.T, cfg Config, clock func() time.Time) *running {
 	return r
 }
 
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if ok() {
-			return
-		}
-	}
-	t.Fatalf("waited in vain for: %s", what)
-}
-
 func TestASessionThatCannotBeSecuredIsAnErrorAndNotAWarning(t *testing.T) {
 	for _, fault := range []error{engine.ErrMD5, engine.ErrTTLMin, engine.ErrListen} {
 		f := newFake()
@@ -345,7 +336,7 @@ func TestAnAnnouncementThatFailsIsTriedAgain(t *testing.T) {
 	if err := r.SetOriginating(true); err == nil {
 		t.Error("the failure was kept quiet")
 	}
-	eventually(t, "the second attempt", func() bool { return r.f.has(pfx) })
+	testwait.Until(t, "the second attempt", func() bool { return r.f.has(pfx) })
 }
 
 func TestAReconfigurationInForceIsNotAnErrorWhenAnAnnouncementFails(t *testing.T) {
@@ -362,14 +353,14 @@ func TestAReconfigurationInForceIsNotAnErrorWhenAnAnnouncementFails(t *testing.T
 	if err := r.Reconfigure(next); err != nil {
 		t.Errorf("the caller would keep the old configuration: %v", err)
 	}
-	eventually(t, "the second attempt", func() bool { return r.f.has(other) })
+	testwait.Until(t, "the second attempt", func() bool { return r.f.has(other) })
 }
 
 func TestSessionsAreCountedWithoutWaiting(t *testing.T) {
 	r := run(t, sound())
 	expect := func(up, all int) {
 		t.Helper()
-		eventually(t, "the count of sessions", func() bool {
+		testwait.Until(t, "the count of sessions", func() bool {
 			u, a := r.Sessions()
 			return u == up && a == all
 		})
@@ -391,7 +382,7 @@ func TestTheSinkLosesEverythingAtTheEnd(t *testing.T) {
 	r := run(t, sound())
 	p := engine.Path{Prefix: pfx, PeerID: addr("192.0.2.2"), NextHop: addr("198.51.100.1")}
 	r.f.report(engine.Event{Kind: engine.EventPath, Peer: addr("192.0.2.2"), Path: p})
-	eventually(t, "the route", func() bool { return r.sink.len() == 1 })
+	testwait.Until(t, "the route", func() bool { return r.sink.len() == 1 })
 	if c := r.Counters(); c.Paths != 1 || c.Prefixes != 1 {
 		t.Errorf("%+v", c)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"pncd/bgp/engine"
+	"pncd/internal/testwait"
 )
 
 func TestAHundredFlapsLeaveNoRouteNoMemoryAndNoGoroutineBehind(t *testing.T) {
@@ -28,9 +29,9 @@ func TestAHundredFlapsLeaveNoRouteNoMemoryAndNoGoroutineBehind(t *testing.T) {
 				Path: engine.Path{Prefix: p, PeerID: at, NextHop: addr("198.51.100.1"), LocalPref: 100}})
 		}
 		r.f.report(events...)
-		eventually(t, "the routes", func() bool { return r.sink.len() == prefixes })
+		testwait.Until(t, "the routes", func() bool { return r.sink.len() == prefixes })
 		r.f.report(engine.Event{Kind: engine.EventState, Peer: at, State: engine.StateIdle})
-		eventually(t, "no route", func() bool { return r.sink.len() == 0 })
+		testwait.Until(t, "no route", func() bool { return r.sink.len() == 0 })
 		if flap == 10 {
 			before = heap()
 		}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"pncd/internal/testwait"
 )
 
 func TestALeaseEndsUnlessItIsRenewed(t *testing.T) {
@@ -103,7 +105,7 @@ func TestARequestIsRenewedByRepeatingIt(t *testing.T) {
 	if err := r.Advertise(at("10.9.0.0/16"), time.Second); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the lease ends", func() bool { return !r.f.has(p) && r.f.has(pfx) })
+	testwait.Until(t, "the lease ends", func() bool { return !r.f.has(p) && r.f.has(pfx) })
 	if err := r.Withdraw("", p); !errors.Is(err, ErrNotAdvertised) {
 		t.Errorf("withdrawn after its end: %v", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"pncd/bgp/engine"
+	"pncd/internal/testwait"
 )
 
 func TestRFC4724Section41NeighboursHearTheEndWhenAllIsAnnouncedOrLate(t *testing.T) {
@@ -95,7 +96,7 @@ func TestASpeakerThatRestartedEndsItWhenEverythingIsAnnounced(t *testing.T) {
 				}
 				return
 			}
-			eventually(t, "End-of-RIB", func() bool { return ends(r) == 1 })
+			testwait.Until(t, "End-of-RIB", func() bool { return ends(r) == 1 })
 			if !r.f.has(pfx) {
 				t.Error("End-of-RIB, and the prefix isn't announced")
 			}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"pncd/bgp/engine"
+	"pncd/internal/testwait"
 	"pncd/pnc"
 )
 
@@ -60,7 +61,9 @@ func TestManyAnnouncementsLetOthersIn(t *testing.T) {
 			close(asked)
 			<-free
 		case n%batch == 1:
-			time.Sleep(5 * time.Millisecond) // longer than a mutex lets a waiter starve, 1 ms
+			// Not a wait for something: what a batch takes. A mutex is handed over to who waited for a millisecond, which
+			// nothing else shows, and each of the batches that follow is a chance.
+			time.Sleep(5 * time.Millisecond)
 		}
 	}
 	ended := make(chan error, 1)
@@ -90,7 +93,7 @@ func TestEventsOfARemovedSessionAreNotTheNextOnes(t *testing.T) {
 	at := addr("192.0.2.2")
 	r.mu.Lock()
 	r.f.report(engine.Event{Kind: engine.EventPath, Peer: at, Family: engine.IPv4Unicast, Path: engine.Path{Prefix: pfx, PeerID: at, NextHop: addr("198.51.100.1")}})
-	eventually(t, "the speaker to be told", func() bool { return len(r.f.ready) == 0 })
+	testwait.Until(t, "the speaker to be told", func() bool { return len(r.f.ready) == 0 })
 	// The speaker waits for the lock; a request removes the session and makes it anew.
 	if err := r.removePeer(t.Context(), *r.cfg.neighbor(at)); err != nil {
 		t.Fatal(err)
@@ -98,7 +101,7 @@ func TestEventsOfARemovedSessionAreNotTheNextOnes(t *testing.T) {
 	r.rib.addPeer(at, r.cfg.info(*r.cfg.neighbor(at)))
 	r.mu.Unlock()
 	r.f.report(engine.Event{Kind: engine.EventState, Peer: at, State: engine.StateConnect, Keep: true})
-	eventually(t, "the event behind it", func() bool {
+	testwait.Until(t, "the event behind it", func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return r.rib.peers[at].state == engine.StateConnect
@@ -127,10 +130,10 @@ func TestAnAnnouncementGoesWithARoutersPathThatWasStaleForTooLong(t *testing.T) 
 		engine.Event{Kind: engine.EventState, Peer: at, State: engine.StateEstablished, Restart: keepsAll},
 		engine.Event{Kind: engine.EventPath, Peer: at, Family: engine.IPv4Unicast, Path: engine.Path{Prefix: pfx, PeerID: at, NextHop: addr("198.51.100.1")}},
 		staleSession(at)[0], staleSession(at)[1])
-	eventually(t, "the copy", func() bool { return r.f.has(pfx) })
+	testwait.Until(t, "the copy", func() bool { return r.f.has(pfx) })
 	late := begin.Add(24 * time.Hour)
 	now.Store(&late)
-	eventually(t, "no copy of a path that is gone", func() bool { return !r.f.has(pfx) && r.sink.len() == 0 })
+	testwait.Until(t, "no copy of a path that is gone", func() bool { return !r.f.has(pfx) && r.sink.len() == 0 })
 }
 
 var keepsAll = engine.Restart{Offered: true, Time: time.Minute,

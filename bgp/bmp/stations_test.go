@@ -3,6 +3,7 @@ package bmp
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/netip"
@@ -14,6 +15,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"go.uber.org/goleak"
+
+	"pncd/internal/testwait"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -123,13 +126,12 @@ func startStations(t *testing.T, s *speaker, l limits) *Stations {
 
 func await(t *testing.T, s *Stations, what string, ok func(Status) bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
-		if got := s.Status(); len(got) == 1 && ok(got[0]) {
-			return
-		} else if time.Now().After(end) {
-			t.Fatalf("%s: %+v", what, got)
+	testwait.UntilRight(t, func() string {
+		if got := s.Status(); len(got) != 1 || !ok(got[0]) {
+			return fmt.Sprintf("%s: %+v", what, got)
 		}
-	}
+		return ""
+	})
 }
 
 func TestAStationGetsEverythingAgainWhenItComesBack(t *testing.T) {

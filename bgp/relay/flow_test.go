@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"pncd/internal/testwait"
 )
 
 // flows are connections of two neighbours.
@@ -178,9 +180,5 @@ func TestNobodySpeaksForANeighbourThatSaysNothing(t *testing.T) {
 		t.Error("everything was read")
 	}
 	r.Write(keepalive)
-	for end := time.Now().Add(deadline); !c.unread(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("a KEEPALIVE waits to be read")
-		}
-	}
+	testwait.Until(t, "a KEEPALIVE waits to be read", c.unread)
 }

@@ -21,6 +21,7 @@ import (
 	"pncd/api"
 	pncv1 "pncd/api/pnc/v1"
 	"pncd/internal/config"
+	"pncd/internal/testwait"
 	"pncd/pnc"
 	"pncd/proxyagent/flowmap"
 )
@@ -72,7 +73,7 @@ func start(t *testing.T, yaml string) *running {
 		}
 		goleak.VerifyNone(t, ignore)
 	})
-	eventually(t, "the API answers", func() bool {
+	testwait.Until(t, "the API answers", func() bool {
 		c, err := net.Dial("unix", filepath.Join(filepath.Dir(path), "pncd.sock"))
 		if err == nil {
 			c.Close()

@@ -16,6 +16,7 @@ import (
 	"pncd/dataplane/host"
 	"pncd/dataplane/roce"
 	"pncd/internal/config"
+	"pncd/internal/testwait"
 	"pncd/pnc"
 	"pncd/proxyagent/flowmap"
 	"pncd/proxyagent/readiness"
@@ -91,7 +92,7 @@ func (r *running) change(edit func(*config.Proxy)) {
 func (r *running) standsAt(state readiness.State, reason readiness.Reason) readiness.Status {
 	r.t.Helper()
 	var st readiness.Status
-	eventually(r.t, "the sender is "+state.String()+", and lacks "+reason.String(), func() bool {
+	testwait.Until(r.t, "the sender is "+state.String()+", and lacks "+reason.String(), func() bool {
 		r.followReadiness()
 		r.senders.mu.Lock()
 		defer r.senders.mu.Unlock()
@@ -151,7 +152,7 @@ func TestTheSenderFollowsThePartsOfTheProxy(t *testing.T) {
 			r.standsAt(readiness.Announced, readiness.None)
 			part := r.replace(name, ported.Replace(tc.key))
 			part.breakDown(errors.New("interface is gone"))
-			eventually(t, "the part has failed", func() bool {
+			testwait.Until(t, "the part has failed", func() bool {
 				failed := false
 				for _, u := range r.units.statuses() {
 					failed = failed || u.name == name && u.state == unitFailed

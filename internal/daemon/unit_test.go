@@ -10,6 +10,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"go.uber.org/goleak"
+
+	"pncd/internal/testwait"
 )
 
 // fakePart counts what happens to it and fails when told to.
@@ -69,15 +71,6 @@ func apply(t *testing.T, s *unitSet, specs ...unitSpec) {
 	c.commit()
 }
 
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
-		}
-	}
-}
-
 func TestUnitsUnchangedAreLeftAlone(t *testing.T) {
 	s := testUnits(t)
 	a, b, c := newFakePart(), newFakePart(), newFakePart()
@@ -112,16 +105,16 @@ func TestFailedUnitIsStartedAgain(t *testing.T) {
 	s := testUnits(t)
 	a := newFakePart()
 	apply(t, s, a.spec("a", "a1"))
-	eventually(t, "a runs", func() bool { return a.running.Load() == 1 })
+	testwait.Until(t, "a runs", func() bool { return a.running.Load() == 1 })
 	gone := errors.New("interface vanished")
 	a.openErr.Store(&gone)
 	a.fail <- gone
-	eventually(t, "the failure shows", func() bool {
+	testwait.Until(t, "the failure shows", func() bool {
 		st := s.statuses()[0]
 		return st.state == unitFailed && errors.Is(st.err, gone)
 	})
 	a.openErr.Store(nil)
-	eventually(t, "a runs again", func() bool {
+	testwait.Until(t, "a runs again", func() bool {
 		return s.statuses()[0].state == unitRunning && a.opens.Load() == 2 && a.running.Load() == 1
 	})
 }
