@@ -92,13 +92,17 @@ func (v *vpnPath) same(o *vpnPath) bool {
 type attributeCache struct {
 	seed   maphash.Seed
 	last   *attributes
-	recent [1 << 12]*attributes
+	recent [1 << 10]cacheSet
 }
+
+// cacheSet holds attributes whose hashes are alike, the latest first: two kinds that come by turns must not
+// drive each other out.
+type cacheSet [4]*attributes
 
 func newAttributeCache() *attributeCache { return &attributeCache{seed: maphash.MakeSeed()} }
 
 // find gives attributes that say the same, or nil, and where to put them.
-func (c *attributeCache) find(a *attributes) (*attributes, **attributes) {
+func (c *attributeCache) find(a *attributes) (*attributes, *cacheSet) {
 	if c.last != nil && c.last.same(a) {
 		return c.last, nil
 	}
@@ -116,17 +120,22 @@ func (c *attributeCache) find(a *attributes) (*attributes, **attributes) {
 	}
 	h.Write(a.nhc)
 	at := &c.recent[h.Sum64()%uint64(len(c.recent))]
-	if *at != nil && (*at).same(a) {
-		c.last = *at
-		return *at, at
+	for _, x := range at {
+		if x != nil && x.same(a) {
+			c.last = x
+			return x, at
+		}
 	}
 	return nil, at
 }
 
-func (c *attributeCache) put(at **attributes, a *attributes) { *at, c.last = a, a }
+func (c *attributeCache) put(at *cacheSet, a *attributes) {
+	copy(at[1:], at[:])
+	at[0], c.last = a, a
+}
 
 // forget drops everything: what was concluded holds no more.
-func (c *attributeCache) forget() { c.last, c.recent = nil, [len(c.recent)]*attributes{} }
+func (c *attributeCache) forget() { c.last, c.recent = nil, [len(c.recent)]cacheSet{} }
 
 // ipv4Prefix is a prefix in 8 octets and without a pointer, for large maps.
 type ipv4Prefix struct {
