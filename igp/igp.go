@@ -10,12 +10,13 @@ type Advertisement struct {
 	Proxy  netip.Addr // IPv4 or IPv6, whatever the prefix is
 }
 
-// Learned is a prefix as the protocol's domain announces it, with the P flag or without. Prefix, Originator
-// and Level identify it: a later one replaces it.
+// Learned is a prefix as the protocol's domain announces it, with the P flag or without. Prefix, Originator,
+// Level and Area identify it: a later one replaces it.
 type Learned struct {
 	Prefix     netip.Prefix
 	Originator string // IS-IS system ID, OSPF router ID
 	Level      uint8  // IS-IS level; 0 for OSPF
+	Area       uint32 // OSPF area ID; 0 for IS-IS
 	Name       string // the originator's host name; empty when it is not known
 
 	Gone  bool       // withdrawn, or its originator is not reachable any more: only the identity is set

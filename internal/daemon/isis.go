@@ -16,9 +16,9 @@ import (
 
 	"pncd/dataplane/host"
 	"pncd/igp"
+	"pncd/igp/backoff"
 	"pncd/igp/isis/adjacency"
 	"pncd/igp/isis/auth"
-	"pncd/igp/isis/backoff"
 	"pncd/igp/isis/packet"
 	"pncd/igp/isis/speaker"
 	"pncd/internal/config"

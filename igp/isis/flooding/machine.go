@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"pncd/igp/isis/backoff"
+	"pncd/igp/backoff"
 	"pncd/igp/isis/lsdb"
 	"pncd/igp/isis/packet"
 )

@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"pncd/igp/isis/backoff"
+	"pncd/igp/backoff"
 	"pncd/igp/isis/packet"
 )
 

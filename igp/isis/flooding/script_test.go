@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"pncd/igp/backoff"
 	"pncd/igp/internal/exchanges"
-	"pncd/igp/isis/backoff"
 	"pncd/igp/isis/packet"
 )
 

@@ -10,9 +10,9 @@ import (
 	"net/netip"
 	"time"
 
+	"pncd/igp/backoff"
 	"pncd/igp/isis/adjacency"
 	"pncd/igp/isis/auth"
-	"pncd/igp/isis/backoff"
 	"pncd/igp/isis/flooding"
 	"pncd/igp/isis/lsdb"
 	"pncd/igp/isis/packet"

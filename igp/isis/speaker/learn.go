@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"pncd/igp"
-	"pncd/igp/isis/backoff"
+	"pncd/igp/backoff"
 	"pncd/igp/isis/flooding"
 	"pncd/igp/isis/origin"
 	"pncd/igp/isis/packet"

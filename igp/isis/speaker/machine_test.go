@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"pncd/igp"
+	"pncd/igp/backoff"
 	"pncd/igp/isis/adjacency"
 	"pncd/igp/isis/auth"
-	"pncd/igp/isis/backoff"
 	"pncd/igp/isis/packet"
 )
 

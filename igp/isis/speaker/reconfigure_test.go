@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"pncd/igp"
+	"pncd/igp/backoff"
 	"pncd/igp/isis/adjacency"
-	"pncd/igp/isis/backoff"
 	"pncd/igp/isis/packet"
 )
 

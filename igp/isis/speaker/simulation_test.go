@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"pncd/igp"
-	"pncd/igp/isis/backoff"
+	"pncd/igp/backoff"
 	"pncd/igp/isis/packet"
 )
 
