@@ -146,6 +146,12 @@ func New(c Config) *Machine {
 	}
 }
 
+// Retime changes the times. Version, router and the bound of databases stay.
+func (m *Machine) Retime(c Config) {
+	c.Version, c.Router, c.MaxLSAs = m.cfg.Version, m.cfg.Router, m.cfg.MaxLSAs
+	m.cfg = c.withDefaults()
+}
+
 // OnChange sets who is told of each LSA whose contents changed, came or went.
 func (m *Machine) OnChange(f func(Where, packet.Key)) { m.seen = f }
 
@@ -238,6 +244,29 @@ func (m *Machine) where(l *link, t packet.LSType) (Where, bool) {
 		return Where{Scope: s}, !l.area.Stub && !l.area.NSSA
 	}
 	return Where{}, false
+}
+
+// WhereOf gives the database that LSAs of a type belong to on an interface, and false when nothing there takes
+// them.
+func (m *Machine) WhereOf(id InterfaceID, t packet.LSType) (Where, bool) {
+	if l := m.links[id]; l != nil {
+		return m.where(l, t)
+	}
+	return Where{}, false
+}
+
+// Reaching lists the databases whose LSAs go out on an interface: that of the link, of its area, and of the
+// domain unless it is a stub area or an NSSA.
+func (m *Machine) Reaching(id InterfaceID) (all []Where) {
+	l := m.links[id]
+	if l == nil {
+		return nil
+	}
+	all = []Where{{Scope: packet.ScopeLink, Link: id}, {Scope: packet.ScopeArea, Area: l.area.ID}}
+	if w := (Where{Scope: packet.ScopeAS}); w.reaches(l) {
+		all = append(all, w)
+	}
+	return all
 }
 
 // reaches reports whether LSAs of a database go out on a link.

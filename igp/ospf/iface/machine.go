@@ -119,9 +119,10 @@ func (m *Machine) forget(n *Neighbor) {
 	delete(m.neighbors, n.Router())
 }
 
-// SetMTU changes the MTU, octets. Descriptions name it from now on.
-func (m *Machine) SetMTU(mtu int) {
-	m.cfg.MTU = mtu
+// Reconfigure changes MTU, overhead and retransmission while adjacencies are up; the rest of the configuration
+// must be as it was.
+func (m *Machine) Reconfigure(c Config) {
+	m.cfg = c.withDefaults()
 	for _, n := range m.neighbors {
 		n.Reconfigure(m.cfg.Config)
 	}

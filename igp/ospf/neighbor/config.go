@@ -65,8 +65,8 @@ const (
 	ipv6HeaderLen = 40
 )
 
-// room is how many octets of body a packet may have.
-func (c *Config) room() int {
+// Room is how many octets of body a packet may have.
+func (c *Config) Room() int {
 	ip := ipv6HeaderLen
 	if c.Version == packet.V2 {
 		ip = ipv4HeaderLen
@@ -76,10 +76,10 @@ func (c *Config) room() int {
 
 // headersFit is how many LSA headers a description may have.
 func (c *Config) headersFit() int {
-	return max((c.room()-packet.DescriptionLen(c.Version))/packet.HeaderLen, 1)
+	return max((c.Room()-packet.DescriptionLen(c.Version))/packet.HeaderLen, 1)
 }
 
-func (c *Config) keysFit() int { return max(c.room()/packet.RequestLen, 1) }
+func (c *Config) keysFit() int { return max(c.Room()/packet.RequestLen, 1) }
 
 // options are those of descriptions: the O bit is set there and nowhere else (RFC 5250 section 4.1).
 func (c *Config) options() uint32 {

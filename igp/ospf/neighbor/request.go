@@ -141,7 +141,7 @@ func (m *Machine) tickAnswers() (out []packet.Body) {
 			list = append(list, l)
 		}
 	}
-	for _, u := range packet.Updates(list, m.cfg.room()) {
+	for _, u := range packet.Updates(list, m.cfg.Room()) {
 		out = append(out, u)
 	}
 	m.answers.clear()

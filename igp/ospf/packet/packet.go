@@ -94,6 +94,9 @@ func PeekType(b []byte) Type {
 	return Type(b[headerTypeAt])
 }
 
+// PeekRouter gives the router ID of a raw packet that Check takes.
+func PeekRouter(b []byte) ID { return ID(binary.BigEndian.Uint32(b[headerRouterAt:])) }
+
 // Length gives the length field of a raw packet that Check takes: without trailer.
 func Length(b []byte) int { return int(binary.BigEndian.Uint16(b[headerLengthAt:])) }
 
