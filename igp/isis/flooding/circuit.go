@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"pncd/igp/due"
 	"pncd/igp/isis/packet"
 )
 
@@ -23,7 +24,7 @@ type CircuitConfig struct {
 type circuit struct {
 	CircuitConfig
 	id   CircuitID
-	srm  *queue                        // when it is to be sent (again)
+	srm  *due.Queue[packet.LSPID]      // when it is to be sent (again)
 	ssn  map[packet.LSPID]packet.Entry // what the PSNP says; sequence 0 asks
 	psnp time.Time                     // when the PSNP is due; zero: nothing to say
 	csnp time.Time                     // when the next CSNP is due; zero: none is sent
@@ -41,7 +42,7 @@ func (m *Machine) CircuitUp(now time.Time, id CircuitID, c CircuitConfig) {
 		old.CircuitConfig = c
 		return
 	}
-	n := &circuit{CircuitConfig: c, id: id, srm: newQueue(), ssn: map[packet.LSPID]packet.Entry{}, unnamed: &m.counters.Unnamed}
+	n := &circuit{CircuitConfig: c, id: id, srm: due.New(packet.LSPID.Compare), ssn: map[packet.LSPID]packet.Entry{}, unnamed: &m.counters.Unnamed}
 	m.circuits[id] = n
 	switch {
 	case !c.LAN:
@@ -59,7 +60,7 @@ func (m *Machine) Resync(now time.Time, id CircuitID) {
 		return
 	}
 	for e := range m.db.All() {
-		c.srm.set(e.ID, now)
+		c.srm.Set(e.ID, now)
 	}
 	c.csnp = now
 }
@@ -71,21 +72,21 @@ func (m *Machine) sortedCircuits() []CircuitID { return slices.Sorted(maps.Keys(
 
 // flood sets SRM, and clears SSN.
 func (c *circuit) flood(now time.Time, id packet.LSPID) {
-	c.srm.set(id, now)
+	c.srm.Set(id, now)
 	delete(c.ssn, id)
 }
 
 // acknowledged clears SRM: the neighbour has it. On a LAN one system says nothing of the others.
 func (c *circuit) acknowledged(id packet.LSPID) {
 	if !c.LAN {
-		c.srm.drop(id)
+		c.srm.Drop(id)
 	}
 }
 
 // received is for an LSP that came on the circuit and is in the database: all there have it now, and on a
 // point-to-point circuit it is acknowledged.
 func (c *circuit) received(now time.Time, cfg Config, e packet.Entry) {
-	c.srm.drop(e.ID)
+	c.srm.Drop(e.ID)
 	delete(c.ssn, e.ID)
 	if !c.LAN {
 		c.acknowledge(now, cfg, e)
@@ -122,12 +123,12 @@ func (c *circuit) setSSN(now time.Time, cfg Config, e packet.Entry) {
 }
 
 func (c *circuit) forget(id packet.LSPID) {
-	c.srm.drop(id)
+	c.srm.Drop(id)
 	delete(c.ssn, id)
 }
 
 func (c *circuit) wake() time.Time {
-	at := c.srm.next()
+	at := c.srm.Next()
 	if at.Before(c.next) && !at.IsZero() {
 		at = c.next
 	}
@@ -160,11 +161,11 @@ func (c *circuit) sendLSPs(m *Machine, now time.Time, out []Send) []Send {
 	if now.Before(c.next) {
 		return out
 	}
-	due := c.srm.take(now, m.cfg.Burst)
-	if next := c.srm.next(); !next.IsZero() && !next.After(now) {
+	ready := c.srm.Take(now, m.cfg.Burst)
+	if next := c.srm.Next(); !next.IsZero() && !next.After(now) {
 		c.next = now.Add(m.cfg.BurstInterval)
 	}
-	for _, lsp := range due {
+	for _, lsp := range ready {
 		e := m.db.Get(lsp)
 		switch {
 		case e == nil:
@@ -173,7 +174,7 @@ func (c *circuit) sendLSPs(m *Machine, now time.Time, out []Send) []Send {
 			m.counters.TooLong++
 			continue
 		case !c.LAN: // until it is acknowledged; on a LAN nobody does
-			c.srm.set(lsp, now.Add(m.cfg.Retransmit))
+			c.srm.Set(lsp, now.Add(m.cfg.Retransmit))
 		}
 		out = append(out, Send{c.id, e.AppendTo(nil, now)})
 	}

@@ -1,27 +1,26 @@
-package flooding
+package due
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"testing"
 	"time"
-
-	"pncd/igp/isis/packet"
 )
 
 func TestTheQueueIsAMapSortedByTime(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	start := time.Unix(0, 0)
-	q, reference := newQueue(), map[packet.LSPID]time.Time{}
+	q, reference := New(cmp.Compare[int]), map[int]time.Time{}
 	now := start
 	for range 20_000 {
-		id := packet.LSPID{7: byte(r.IntN(100))}
+		id := r.IntN(100)
 		switch r.IntN(4) {
 		case 0, 1:
 			due := now.Add(time.Duration(r.IntN(100)))
-			q.set(id, due)
+			q.Set(id, due)
 			reference[id] = due
 		case 2:
-			q.drop(id)
+			q.Drop(id)
 			delete(reference, id)
 		case 3:
 			now = now.Add(time.Duration(r.IntN(10)))
@@ -32,12 +31,12 @@ func TestTheQueueIsAMapSortedByTime(t *testing.T) {
 					due++
 				}
 			}
-			taken := q.take(now, most)
+			taken := q.Take(now, most)
 			if len(taken) != min(due, most) {
 				t.Fatalf("%d taken of %d that are due, at most %d", len(taken), due, most)
 			}
 			for i, id := range taken {
-				if reference[id].After(now) || i > 0 && taken[i-1].Compare(id) >= 0 {
+				if reference[id].After(now) || i > 0 && taken[i-1] >= id {
 					t.Fatalf("%v taken", taken)
 				}
 				delete(reference, id)
@@ -49,8 +48,8 @@ func TestTheQueueIsAMapSortedByTime(t *testing.T) {
 				first = at
 			}
 		}
-		if q.next() != first || q.Len() != len(reference) {
-			t.Fatalf("next is %v of %d, want %v of %d", q.next(), q.Len(), first, len(reference))
+		if q.Next() != first || q.Len() != len(reference) {
+			t.Fatalf("next is %v of %d, want %v of %d", q.Next(), q.Len(), first, len(reference))
 		}
 	}
 }
