@@ -11,14 +11,14 @@ import (
 	"container/heap"
 	"errors"
 	"iter"
-	"slices"
+	"maps"
 	"time"
 
 	"pncd/igp/ospf/packet"
 )
 
 // DefaultMaxLSAs bounds a database, so that a flood of link state IDs can't take all memory.
-const DefaultMaxLSAs = 1 << 16
+const DefaultMaxLSAs = 1 << 17
 
 // ErrFull is given for an LSA that there is no room for.
 var ErrFull = errors.New("ospf: the database holds as many LSAs as it may")
@@ -70,7 +70,8 @@ func (e *Entry) maxAgeAt() time.Time {
 type DB struct {
 	limit   int
 	entries map[packet.Key]*Entry
-	sorted  []packet.Key
+	all     index
+	routers map[packet.ID]*index // by advertising router
 	ages    ageHeap
 }
 
@@ -79,7 +80,7 @@ func New(limit int) *DB {
 	if limit == 0 {
 		limit = DefaultMaxLSAs
 	}
-	return &DB{limit: limit, entries: map[packet.Key]*Entry{}}
+	return &DB{limit: limit, entries: map[packet.Key]*Entry{}, routers: map[packet.ID]*index{}}
 }
 
 // Get gives an LSA; nil when there is none.
@@ -88,16 +89,31 @@ func (d *DB) Get(k packet.Key) *Entry { return d.entries[k] }
 // Len is the number of LSAs.
 func (d *DB) Len() int { return len(d.entries) }
 
-// All iterates over the LSAs in the order of their keys. The database must not change meanwhile.
-func (d *DB) All() iter.Seq[*Entry] {
+// All iterates over the LSAs in the order of their keys. The database must not change meanwhile. The first call
+// after LSAs came or went puts them in order: O(n log n) at worst.
+func (d *DB) All() iter.Seq[*Entry] { return d.list(&d.all) }
+
+// ByRouter iterates over the LSAs of one advertising router as All does, without a look at the others.
+func (d *DB) ByRouter(adv packet.ID) iter.Seq[*Entry] {
+	x := d.routers[adv]
+	if x == nil {
+		x = &index{}
+	}
+	return d.list(x)
+}
+
+func (d *DB) list(x *index) iter.Seq[*Entry] {
 	return func(yield func(*Entry) bool) {
-		for _, k := range d.sorted {
+		for _, k := range x.sorted(d.entries) {
 			if !yield(d.entries[k]) {
 				return
 			}
 		}
 	}
 }
+
+// Routers gives the advertising routers that the database has LSAs of, in no order.
+func (d *DB) Routers() iter.Seq[packet.ID] { return maps.Keys(d.routers) }
 
 // Change says what an instance that is stored means for those who read the database.
 type Change uint8
@@ -123,8 +139,11 @@ func (d *DB) Install(now time.Time, l packet.LSA, force bool) (*Entry, Change, e
 		change = compare(now, old, e)
 		d.unschedule(old)
 	} else {
-		i, _ := slices.BinarySearchFunc(d.sorted, l.Key, packet.Key.Compare)
-		d.sorted = slices.Insert(d.sorted, i, l.Key)
+		d.all.add(l.Key)
+		if d.routers[l.Adv] == nil {
+			d.routers[l.Adv] = &index{}
+		}
+		d.routers[l.Adv].add(l.Key)
 	}
 	d.entries[l.Key] = e
 	if !e.maxAgeAt().IsZero() {
@@ -150,8 +169,11 @@ func (d *DB) Remove(k packet.Key) bool {
 	}
 	d.unschedule(e)
 	delete(d.entries, k)
-	if i, ok := slices.BinarySearchFunc(d.sorted, k, packet.Key.Compare); ok {
-		d.sorted = slices.Delete(d.sorted, i, i+1)
+	d.all.remove(d.entries)
+	if x := d.routers[k.Adv]; x != nil {
+		if x.remove(d.entries); x.live == 0 {
+			delete(d.routers, k.Adv)
+		}
 	}
 	return true
 }
@@ -192,6 +214,7 @@ func (h *ageHeap) Push(x any) {
 func (h *ageHeap) Pop() any {
 	old := *h
 	e := old[len(old)-1]
+	old[len(old)-1] = nil
 	*h = old[:len(old)-1]
 	e.at = -1
 	return e

@@ -2,6 +2,8 @@ package lsdb
 
 import (
 	"errors"
+	"iter"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -165,6 +167,7 @@ func TestManyChangesBesideAModel(t *testing.T) {
 	d, model := New(0), map[packet.Key]time.Time{}
 	for i := range 5000 {
 		k, now := key(r.Uint32N(200)), at(i)
+		k.Adv = packet.ID(r.Uint32N(5))
 		switch {
 		case r.IntN(4) == 0:
 			_, there := model[k]
@@ -196,12 +199,99 @@ func TestManyChangesBesideAModel(t *testing.T) {
 		if !d.Wake().Equal(next) || d.Len() != len(model) {
 			t.Fatalf("step %d: wake %s, %d LSAs; want %s, %d", i, d.Wake(), d.Len(), next, len(model))
 		}
+		if r.IntN(20) == 0 {
+			lists(t, d, model)
+		}
 	}
-	var keys []packet.Key
+	lists(t, d, model)
+	for k := range model {
+		d.Remove(k)
+	}
+	if n := len(slices.Collect(d.Routers())); n > 0 {
+		t.Errorf("nothing is there, of %d routers", n)
+	}
+}
+
+// lists holds what the database lists, of all routers and of each, beside a model.
+func lists(t *testing.T, d *DB, model map[packet.Key]time.Time) {
+	t.Helper()
+	of := map[packet.ID][]packet.Key{}
+	want := slices.SortedFunc(maps.Keys(model), packet.Key.Compare)
+	for _, k := range want {
+		of[k.Adv] = append(of[k.Adv], k)
+	}
+	if got := keys(d.All()); !slices.Equal(got, want) {
+		t.Fatalf("listed are %v, want %v", got, want)
+	}
+	for adv := range packet.ID(6) {
+		if got := keys(d.ByRouter(adv)); !slices.Equal(got, of[adv]) {
+			t.Fatalf("of router %d are listed %v, want %v", adv, got, of[adv])
+		}
+	}
+	if got, want := slices.Sorted(d.Routers()), slices.Sorted(maps.Keys(of)); !slices.Equal(got, want) {
+		t.Fatalf("routers %v, want %v", got, want)
+	}
+}
+
+func keys(list iter.Seq[*Entry]) (out []packet.Key) {
+	for e := range list {
+		out = append(out, e.Key)
+	}
+	return out
+}
+
+func TestAListMayEndEarly(t *testing.T) {
+	d := New(0)
+	for n := range uint32(3) {
+		install(t, d, at(0), lsa(t, packet.Header{Key: key(2 - n)}, ""))
+	}
 	for e := range d.All() {
-		keys = append(keys, e.Key)
+		if e.ID != 0 {
+			t.Errorf("%s is first", e.Key)
+		}
+		break
 	}
-	if !slices.IsSortedFunc(keys, packet.Key.Compare) || len(keys) != len(model) {
-		t.Errorf("%d keys, want %d in order", len(keys), len(model))
+}
+
+// BenchmarkInstall fills a database with LSAs in random order and lists it.
+func BenchmarkInstall(b *testing.B) {
+	const n = 100_000
+	list := make([]packet.LSA, n)
+	for i, j := range rand.New(rand.NewPCG(5, 6)).Perm(n) {
+		list[i], _ = packet.NewLSA(packet.V2, packet.Header{Key: packet.Key{Type: packet.V2External, ID: packet.ID(j), Adv: packet.ID(j % 1000)}}, make([]byte, 16))
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		d := New(n)
+		for _, l := range list {
+			if _, _, err := d.Install(start, l, false); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if got := len(keys(d.All())); got != n {
+			b.Fatalf("%d listed", got)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/LSA")
+}
+
+// BenchmarkByRouter reads the LSAs of one router among 1000, after one of them came and went.
+func BenchmarkByRouter(b *testing.B) {
+	d := New(0)
+	for i := range 100_000 {
+		l, _ := packet.NewLSA(packet.V2, packet.Header{Key: packet.Key{Type: packet.V2External, ID: packet.ID(i), Adv: packet.ID(i % 1000)}}, nil)
+		if _, _, err := d.Install(start, l, false); err != nil {
+			b.Fatal(err)
+		}
+	}
+	other, _ := packet.NewLSA(packet.V2, packet.Header{Key: packet.Key{Type: packet.V2Router, ID: 7, Adv: 7}}, nil)
+	for b.Loop() {
+		if _, _, err := d.Install(start, other, false); err != nil {
+			b.Fatal(err)
+		}
+		if n := len(keys(d.ByRouter(7))); n != 101 {
+			b.Fatalf("%d LSAs", n)
+		}
+		d.Remove(other.Key)
 	}
 }
