@@ -121,6 +121,18 @@ func (t LSType) NSSA(v Version) bool {
 	return t == V3NSSA || t == V3ENSSA
 }
 
+// Topology reports whether LSAs of the type say how the network is made, and where its prefixes are: types 1 to 5
+// and 7 (RFC 3623 section 3.1), in OSPFv3 the function codes that stand for them, with 9, and their extended
+// forms (RFC 8362 section 4). A helper must see no change of them.
+func (t LSType) Topology(v Version) bool {
+	const v3FunctionBits, v3Extended = 0x1FFF, 0x20
+	n := t
+	if v == V3 {
+		n = t & v3FunctionBits &^ v3Extended
+	}
+	return n >= 1 && n <= 5 || n == 7 || v == V3 && n == 9
+}
+
 // Types of opaque LSAs, the first octet of the link state ID (RFC 5250 section 3).
 const (
 	OpaqueTE             uint8 = 1 // RFC 3630

@@ -103,6 +103,15 @@ func retype(v Version, l LSA) (out []byte, known bool, err error) {
 		_, err = ParseV2Network(b)
 	case key{V2, V2Summary}, key{V2, V2ASBR}:
 		_, _, err = ParseV2Summary(b)
+	case key{V2, V2OpaqueLink}, key{V3, V3Grace}:
+		if !l.IsGrace(v) {
+			return nil, false, nil
+		}
+		g, err := ParseGrace(v, b)
+		if err != nil {
+			return nil, true, err
+		}
+		return g.Append(nil), true, nil
 	case key{V2, V2OpaqueArea}:
 		if l.ID.OpaqueType() != OpaqueExtendedPrefix {
 			_, err = ParseTLVs(b)
