@@ -25,9 +25,18 @@ type Config struct {
 	Prefix    netip.Prefix
 	Interface uint32        // OSPFv3: interface ID
 	Hello     time.Duration // HelloInterval; 0: DefaultHello
-	// MaxNeighbors is a bound on the neighbours of a broadcast network, 0: DefaultMaxNeighbors. A hello must
-	// have room for them all. A point-to-point network has one.
+	// MaxNeighbors is a bound on the neighbours of a broadcast network, 0: DefaultMaxNeighbors. A hello has
+	// room for them all: an MTU that is given bounds them, too. A point-to-point network has one.
 	MaxNeighbors int
+}
+
+// neighborsFit is how many neighbours there may be.
+func (c *Config) neighborsFit() int {
+	if c.MTU == 0 {
+		return c.MaxNeighbors
+	}
+	const idLen = 4
+	return min(c.MaxNeighbors, max((c.Room()-packet.HelloLen)/idLen, 1))
 }
 
 func (c Config) withDefaults() Config {

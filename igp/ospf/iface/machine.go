@@ -120,7 +120,8 @@ func (m *Machine) forget(n *Neighbor) {
 }
 
 // Reconfigure changes MTU, overhead and retransmission while adjacencies are up; the rest of the configuration
-// must be as it was.
+// must be as it was. Neighbours that a hello has no room for any more are not named in it, and fall back by
+// themselves.
 func (m *Machine) Reconfigure(c Config) {
 	m.cfg = c.withDefaults()
 	for _, n := range m.neighbors {
@@ -178,10 +179,11 @@ func (m *Machine) Wake() time.Time {
 }
 
 func (m *Machine) makeHello() *packet.Hello {
+	ids := slices.Sorted(maps.Keys(m.neighbors))
 	h := &packet.Hello{
 		Mask: m.cfg.mask(), Interface: m.cfg.Interface, Options: m.cfg.Options,
 		Interval: uint16(m.cfg.Hello / time.Second), Dead: uint32(m.cfg.Dead / time.Second),
-		DR: m.dr, BDR: m.bdr, Neighbors: slices.Sorted(maps.Keys(m.neighbors)),
+		DR: m.dr, BDR: m.bdr, Neighbors: ids[:min(len(ids), m.cfg.neighborsFit())],
 	}
 	if m.cfg.Version == packet.V2 {
 		h.Options &^= packet.V2OptO // descriptions only

@@ -94,7 +94,7 @@ func (m *Machine) receiveHello(now time.Time, from netip.Addr, router packet.ID,
 	}
 	n := m.neighbors[router]
 	if n == nil {
-		if len(m.neighbors) >= m.cfg.MaxNeighbors {
+		if len(m.neighbors) >= m.cfg.neighborsFit() {
 			return nil, ReasonTooMany
 		}
 		n = &Neighbor{Machine: neighbor.New(m.cfg.Config, router, m.db), m: m}

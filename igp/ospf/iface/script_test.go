@@ -20,6 +20,8 @@ import (
 //
 //	== name
 //	p2p                                  not a broadcast network
+//	fits 2                               the MTU lets a hello name so many neighbours
+//	overhead 16                          authentication adds so many octets to a packet
 //	up | down
 //	> 3 hello [pri=1] [dr=3] [bdr=4] [sees] [int=5] [dead=9] [mask=24] [e] [n] [area=1] [ver] [inst=1] [to=dr] [from=9]
 //	> 3 dd | > 3 last                    a first description as master, and one that ends the exchange
@@ -31,7 +33,7 @@ import (
 //	= dr-other                           the interface's state
 //	n 3 full | n 3 none                  a neighbour's state
 func TestExchanges(t *testing.T) {
-	for _, e := range exchanges.Read(t, "testdata/exchanges.txt", 15) {
+	for _, e := range exchanges.Read(t, "testdata/exchanges.txt", 18) {
 		for _, v := range []packet.Version{packet.V2, packet.V3} {
 			if strings.HasPrefix(e.Name, "OSPFv") && !strings.HasPrefix(e.Name, v.String()) {
 				continue
@@ -83,6 +85,10 @@ func (s *script) Do(f []string) bool {
 	switch f[0] {
 	case "p2p":
 		s.cfg.Broadcast = false
+	case "fits":
+		s.fits(s.Number(f[1]))
+	case "overhead":
+		s.cfg.Overhead = s.Number(f[1])
 	case "up":
 		s.m = New(s.cfg, empty{})
 		s.m.Up(s.Now)
@@ -112,6 +118,17 @@ func (s *script) Do(f []string) bool {
 		return false
 	}
 	return true
+}
+
+// fits sets the MTU: a hello has 20 octets and 4 for each neighbour. One octet less than another takes is left over.
+func (s *script) fits(neighbors int) {
+	s.cfg.MTU = 20 + s.v.HeaderLen() + 20 + 4*neighbors + 3
+	if s.v == packet.V3 {
+		s.cfg.MTU += 20
+	}
+	if s.m != nil {
+		s.m.Reconfigure(s.cfg)
+	}
 }
 
 func (s *script) Tick() (sent []string) {

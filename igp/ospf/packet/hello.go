@@ -27,12 +27,13 @@ type Hello struct {
 	Neighbors []ID
 }
 
-const helloLen = 20 // octets without neighbours, in both versions
+// HelloLen is the length of a hello without neighbours, octets, in both versions. Each neighbour takes four more.
+const HelloLen = 20
 
 func (*Hello) packetType() Type { return TypeHello }
 
 func parseHello(v Version, b []byte) (*Hello, error) {
-	if len(b) < helloLen || (len(b)-helloLen)%4 != 0 {
+	if len(b) < HelloLen || (len(b)-HelloLen)%4 != 0 {
 		return nil, fault(0, "hello", "%d octets, must be 20 and 4 for each neighbour (RFC 2328 section A.3.2)", len(b))
 	}
 	h := &Hello{
@@ -50,7 +51,7 @@ func parseHello(v Version, b []byte) (*Hello, error) {
 		h.Interval = binary.BigEndian.Uint16(b[8:])
 		h.Dead = uint32(binary.BigEndian.Uint16(b[10:]))
 	}
-	h.Neighbors = parseIDs(b[helloLen:])
+	h.Neighbors = parseIDs(b[HelloLen:])
 	return h, nil
 }
 
