@@ -96,7 +96,7 @@ func hostileISIS(t *testing.T, lan, secret bool, pdus int) {
 		}
 		return l.unhealthy()
 	})
-	l.resolves("10.7.0.2", isisProxy)
+	l.resolves("10.7.0.2", igpProxy)
 	if n := l.neighbor("pa"); !n.GetSince().AsTime().Equal(since) {
 		t.Errorf("pncd lost the adjacency: %v", n)
 	}
@@ -129,12 +129,12 @@ func upHostile(t *testing.T, lan, secret bool) *isisLab {
 		o.keys += "  level_2_keys: [{algorithm: hmac-md5, password: domainkey}]\n"
 		o.hellos += "      keys: [{algorithm: hmac-md5, password: hellokey}]\n"
 	}
-	l.build([]isisNode{
+	l.build([]igpNode{
 		{name: "sw", image: "bridge"}, {name: "evil", image: "debian"},
 		{name: "r1", image: "frr", conf: o.frr(1, "eth1", "eth2"), exec: []string{"ip addr add 10.255.0.1/32 dev lo", "ip addr add 10.9.0.1/24 dev eth1", "ip addr add 10.9.2.1/24 dev eth2"}},
 		{name: "r2", image: "frr", conf: o.frr(2, "eth1", "eth2"), exec: []string{"ip addr add 10.255.0.2/32 dev lo", "ip addr add 10.9.2.2/24 dev eth1", "ip addr add 10.9.3.2/24 dev eth2"}},
-		{name: "pa", image: "pncd", conf: o.pncd("0010", isisProxyConf("10.1.0.0/24")), exec: []string{"ip addr add 10.9.0.10/24 dev eth1", "ip addr add " + isisProxy + "/32 dev lo"}},
-		{name: "pb", image: "pncd", conf: o.pncd("0011", "node: pb\n"), exec: []string{"ip addr add 10.9.3.11/24 dev eth1", "ip route add " + isisProxy + "/32 via 10.9.3.2"}},
+		{name: "pa", image: "pncd", conf: o.pncd("0010", igpProxyConf("10.1.0.0/24")), exec: []string{"ip addr add 10.9.0.10/24 dev eth1", "ip addr add " + igpProxy + "/32 dev lo"}},
+		{name: "pb", image: "pncd", conf: o.pncd("0011", "node: pb\n"), exec: []string{"ip addr add 10.9.3.11/24 dev eth1", "ip route add " + igpProxy + "/32 via 10.9.3.2"}},
 	}, [2]string{"r1:eth1", "sw:p1"}, [2]string{"pa:eth1", "sw:p2"}, [2]string{"evil:eth1", "sw:p3"}, [2]string{"r1:eth2", "r2:eth1"}, [2]string{"r2:eth2", "pb:eth1"})
 	return l
 }

@@ -22,22 +22,22 @@ func TestISISLANOfThreeSystems(t *testing.T) {
 			if both {
 				second += isisOptions{level: "level-2"}.frrInterface("eth3")
 			}
-			nodes := []isisNode{
+			nodes := []igpNode{
 				{name: "sw", image: "bridge"},
 				{name: "r1", image: "frr", conf: lan.frr(1, "eth1") + "interface eth1\n isis priority 100\n", exec: []string{"ip addr add 10.255.0.1/32 dev lo", "ip addr add 10.9.0.1/24 dev eth1"}},
 				{name: "r2", image: "frr", conf: second, exec: []string{"ip addr add 10.255.0.2/32 dev lo", "ip addr add 10.9.0.2/24 dev eth1", "ip addr add 10.9.3.2/24 dev eth2"}},
-				{name: "pa", image: "pncd", conf: lan.pncd("0010", isisProxyConf("10.1.0.0/24")), exec: []string{"ip addr add 10.9.0.10/24 dev eth1", "ip addr add " + isisProxy + "/32 dev lo"}},
-				{name: "pb", image: "pncd", conf: point.pncd("0011", "node: pb\n"), exec: []string{"ip addr add 10.9.3.11/24 dev eth1", "ip route add " + isisProxy + "/32 via 10.9.3.2"}},
+				{name: "pa", image: "pncd", conf: lan.pncd("0010", igpProxyConf("10.1.0.0/24")), exec: []string{"ip addr add 10.9.0.10/24 dev eth1", "ip addr add " + igpProxy + "/32 dev lo"}},
+				{name: "pb", image: "pncd", conf: point.pncd("0011", "node: pb\n"), exec: []string{"ip addr add 10.9.3.11/24 dev eth1", "ip route add " + igpProxy + "/32 via 10.9.3.2"}},
 			}
 			links := [][2]string{{"r1:eth1", "sw:p1"}, {"r2:eth1", "sw:p2"}, {"pa:eth1", "sw:p3"}, {"r2:eth2", "pb:eth1"}}
 			if both {
 				other := strings.ReplaceAll(isisOptions{level: "level-2"}.frr(3, "eth1"), "net 49.0001.", "net 49.0002.")
 				nodes[2].exec = append(nodes[2].exec, "ip addr add 10.9.4.2/24 dev eth3")
-				nodes = append(nodes, isisNode{name: "r3", image: "frr", conf: other, exec: []string{"ip addr add 10.255.0.3/32 dev lo", "ip addr add 10.9.4.3/24 dev eth1"}})
+				nodes = append(nodes, igpNode{name: "r3", image: "frr", conf: other, exec: []string{"ip addr add 10.255.0.3/32 dev lo", "ip addr add 10.9.4.3/24 dev eth1"}})
 				links = append(links, [2]string{"r2:eth3", "r3:eth1"})
 			}
 			l.build(nodes, links...)
-			l.resolves("10.1.0.2", isisProxy)
+			l.resolves("10.1.0.2", igpProxy)
 			l.eventually("a router is designated at every level", func() string { return l.notDesignated("pa", levels...) })
 			if both {
 				l.levelsAreApart()
@@ -52,7 +52,7 @@ func TestISISLANOfThreeSystems(t *testing.T) {
 				}
 				return l.notDesignated("pa", levels...)
 			})
-			l.resolves("10.1.0.2", isisProxy)
+			l.resolves("10.1.0.2", igpProxy)
 		})
 	}
 }
@@ -98,7 +98,7 @@ func TestISISIPv6Only(t *testing.T) {
 			const proxy = "2001:db8:ffff::11"
 			conf := "node: pa\nenabled: true\nproxy:\n  ipv6: " + proxy + "\n  taps: [eth1]\n  accept_from: [\"2001:db8::/32\"]\n  senders:\n" +
 				"    - {prefix: \"2001:db8:1::/48\", proxy: \"" + proxy + "\"}\n"
-			l.build([]isisNode{
+			l.build([]igpNode{
 				{name: "r1", image: "frr", conf: frr(1), exec: []string{"ip addr add 2001:db8:ffff::1/128 dev lo"}},
 				{name: "r2", image: "frr", conf: frr(2), exec: []string{"ip addr add 2001:db8:ffff::2/128 dev lo", "ip addr add 2001:db8:9:3::2/64 dev eth2 nodad"}},
 				{name: "pa", image: "pncd", conf: o.pncd("0010", conf), exec: []string{"ip addr add " + proxy + "/128 dev lo"}},

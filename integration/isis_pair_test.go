@@ -14,9 +14,9 @@ import (
 func isisPair(t *testing.T, o isisOptions, senders []string) *isisLab {
 	t.Helper()
 	l := newISISLab(t)
-	l.build([]isisNode{
-		{name: "pa", image: "pncd", conf: o.pncd("0010", isisProxyConf(senders...)), exec: []string{"ip addr add 10.9.1.10/24 dev eth1", "ip addr add " + isisProxy + "/32 dev lo"}},
-		{name: "pb", image: "pncd", conf: o.pncd("0011", "node: pb\n"), exec: []string{"ip addr add 10.9.1.11/24 dev eth1", "ip route add " + isisProxy + "/32 via 10.9.1.10"}},
+	l.build([]igpNode{
+		{name: "pa", image: "pncd", conf: o.pncd("0010", igpProxyConf(senders...)), exec: []string{"ip addr add 10.9.1.10/24 dev eth1", "ip addr add " + igpProxy + "/32 dev lo"}},
+		{name: "pb", image: "pncd", conf: o.pncd("0011", "node: pb\n"), exec: []string{"ip addr add 10.9.1.11/24 dev eth1", "ip route add " + igpProxy + "/32 via 10.9.1.10"}},
 	}, [2]string{"pa:eth1", "pb:eth1"})
 	return l
 }
@@ -29,7 +29,7 @@ func TestISISPairTenThousandPrefixes(t *testing.T) {
 	}
 	o := isisOptions{}
 	l := isisPair(t, o, many[:1])
-	l.resolves("10.64.0.1", isisProxy)
+	l.resolves("10.64.0.1", igpProxy)
 	marked := func(want uint32) {
 		t.Helper()
 		begin := time.Now()
@@ -41,20 +41,20 @@ func TestISISPairTenThousandPrefixes(t *testing.T) {
 		})
 		t.Logf("figure: %d marked prefixes are learned after %s", want, time.Since(begin).Round(time.Millisecond))
 	}
-	l.reload("pa", o.pncd("0010", isisProxyConf(many...)))
+	l.reload("pa", o.pncd("0010", igpProxyConf(many...)))
 	marked(uint32(len(many)))
 	first, last := netip.MustParsePrefix(many[0]).Addr().Next().String(), netip.MustParsePrefix(many[len(many)-1]).Addr().Next().String()
-	l.answers(first, isisProxy)
-	l.answers(last, isisProxy)
+	l.answers(first, igpProxy)
+	l.answers(last, igpProxy)
 	fragments := len(l.lsps("pb", 2, "pa"))
 	if fragments < 100 {
 		t.Errorf("10,000 prefixes are in %d fragments", fragments)
 	}
 	t.Logf("figure: 10,000 prefixes are in %d fragments", fragments)
 
-	l.reload("pa", o.pncd("0010", isisProxyConf(many[0])))
+	l.reload("pa", o.pncd("0010", igpProxyConf(many[0])))
 	marked(1)
-	l.answers(first, isisProxy)
+	l.answers(first, igpProxy)
 	l.answers(last, "RESOLVE_REASON_NO_ROUTE")
 	// What held the others is purged: on both sides nothing else lives.
 	for _, node := range l.leaves {
@@ -108,7 +108,7 @@ func TestISISPairRollsKeysOver(t *testing.T) {
 	sender := 0
 	prefix := func() string { return fmt.Sprintf("10.64.%d.0/24", sender) }
 	l := isisPair(t, with(0), []string{prefix()})
-	l.resolves("10.64.0.2", isisProxy)
+	l.resolves("10.64.0.2", igpProxy)
 	since := map[string]time.Time{}
 	for _, node := range l.leaves {
 		since[node] = l.neighbor(node).GetSince().AsTime()
@@ -122,11 +122,11 @@ func TestISISPairRollsKeysOver(t *testing.T) {
 			more := "node: pb\n"
 			system := "0011"
 			if node == "pa" {
-				more, system = isisProxyConf(prefix()), "0010"
+				more, system = igpProxyConf(prefix()), "0010"
 			}
 			l.reload(node, o.pncd(system, more))
 		}
-		l.answers(fmt.Sprintf("10.64.%d.2", sender), isisProxy)
+		l.answers(fmt.Sprintf("10.64.%d.2", sender), igpProxy)
 		for _, node := range l.leaves {
 			l.eventually(node+" hears its neighbour", func() string {
 				n := l.neighbor(node)

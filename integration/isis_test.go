@@ -3,7 +3,6 @@ package integration
 import (
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -27,8 +26,8 @@ func TestISISFlagThroughTwoRouters(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := upISIS(t, o)
-			l.resolves("10.1.0.2", isisProxy)
-			l.resolves("2001:db8:1::2", isisProxy)
+			l.resolves("10.1.0.2", igpProxy)
+			l.resolves("2001:db8:1::2", igpProxy)
 			l.resolves("10.99.0.1", "RESOLVE_REASON_NO_ROUTE")
 		})
 	}
@@ -36,7 +35,7 @@ func TestISISFlagThroughTwoRouters(t *testing.T) {
 
 func TestISISOnALAN(t *testing.T) {
 	l := upISIS(t, isisOptions{lan: true})
-	l.resolves("10.1.0.2", isisProxy)
+	l.resolves("10.1.0.2", igpProxy)
 	if text := l.vtysh("r1", "show isis interface detail"); !strings.Contains(text, "is DIS") {
 		t.Errorf("the router is not the designated system:\n%s", text)
 	}
@@ -73,9 +72,9 @@ func TestISISWrongKeyStaysDown(t *testing.T) {
 
 func TestISISRestartAndStop(t *testing.T) {
 	l := upISIS(t, isisOptions{})
-	l.resolves("10.1.0.2", isisProxy)
+	l.resolves("10.1.0.2", igpProxy)
 	pncd := l.killAndStartLeaf()
-	l.resolves("10.1.0.2", isisProxy)
+	l.resolves("10.1.0.2", igpProxy)
 
 	if err := pncd.Stop(); err != nil {
 		t.Errorf("pncd's end: %v", err)
@@ -95,7 +94,7 @@ func TestISISRestartAndStop(t *testing.T) {
 
 func TestISISProxyBehindADeadRouterIsNotBelieved(t *testing.T) {
 	l := upISIS(t, isisOptions{})
-	l.resolves("10.1.0.2", isisProxy)
+	l.resolves("10.1.0.2", igpProxy)
 	l.kill("r1", "isisd") // its LSP and pa's stay in r2's database for 20 minutes
 	l.eventually("r2 has lost the adjacency", func() string {
 		if text := l.vtysh("r2", "show isis neighbor"); regexp.MustCompile(`(?m)^\s*r1\s.*\bUp\b`).MatchString(text) {
@@ -118,10 +117,10 @@ func TestISISProxyBehindADeadRouterIsNotBelieved(t *testing.T) {
 
 func TestISISChangeAtReload(t *testing.T) {
 	l := upISIS(t, isisOptions{})
-	l.resolves("10.1.0.2", isisProxy)
+	l.resolves("10.1.0.2", igpProxy)
 	begin := time.Now()
 	l.changeSender()
-	l.answers("10.7.0.2", isisProxy)
+	l.answers("10.7.0.2", igpProxy)
 	took := time.Since(begin)
 	t.Logf("figure: a changed prefix arrives behind two routers after %s", took.Round(time.Millisecond))
 	if took > 2*time.Second {
@@ -155,9 +154,9 @@ func TestISISPacketsAreDecodedWithoutAMark(t *testing.T) {
 		})
 	}
 	captured("17") // it runs
-	l.resolves("10.1.0.2", isisProxy)
+	l.resolves("10.1.0.2", igpProxy)
 	l.changeSender()
-	l.resolves("10.7.0.2", isisProxy)
+	l.resolves("10.7.0.2", igpProxy)
 	l.vtysh("r1", "configure terminal", "interface eth2", "isis metric 20") // a new LSP, which pa acknowledges
 	captured("17", "20", "25", "27")
 	if err := p.Stop(); err != nil {
@@ -181,12 +180,9 @@ func decode(t *testing.T, file, filter, field string) string {
 // killAndStartLeaf kills pa's pncd and starts it again; r2 then has an LSP of the new one.
 func (l *isisLab) killAndStartLeaf() *lab.Process {
 	l.t.Helper()
-	before, again := l.sequence("pa.00-00"), l.program("pa")
+	before := l.sequence("pa.00-00")
 	l.kill("pa", "pncd")
-	pncd, err := l.Start(l.ctx, "pa", lab.Proc{Name: "again", Argv: []string{again, "--config", "/etc/pncd/pncd.yaml"}})
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	pncd := l.startAgain("pa")
 	l.eventually("the sequence number is recovered", func() string {
 		if after := l.sequence("pa.00-00"); after <= before {
 			return fmt.Sprintf("%d after %d", after, before)
@@ -204,14 +200,4 @@ func (l *isisLab) sequence(lsp string) (n uint64) {
 		fmt.Sscanf(m[1], "%x", &n)
 	}
 	return n
-}
-
-// program is the file that a node's program runs.
-func (l *isisLab) program(node string) string {
-	l.t.Helper()
-	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", l.Programs(node)[0].Pid()))
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	return exe
 }

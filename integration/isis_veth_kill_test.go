@@ -22,7 +22,7 @@ func TestISISTakesItsVethPairOverAfterAKill(t *testing.T) {
 	before := state()
 
 	pncd := l.killAndStartLeaf()
-	l.resolves("10.1.0.2", isisProxy)
+	l.resolves("10.1.0.2", igpProxy)
 	l.eventually("pncd has its neighbour over the pair again", func() string {
 		for _, c := range l.isis("pa").GetCircuits() {
 			if n := c.GetNeighbors(); c.GetInterface() == "isis0" && len(n) == 1 && n[0].GetState() == "up" {
@@ -35,7 +35,7 @@ func TestISISTakesItsVethPairOverAfterAKill(t *testing.T) {
 	if after := state(); after != before || !strings.Contains(after, "10.9.4.2/24") {
 		t.Errorf("the router's end was\n%sand is\n%s", before, after)
 	}
-	l.resolves("10.1.0.2", isisProxy)
+	l.resolves("10.1.0.2", igpProxy)
 	if err := pncd.Stop(); err != nil {
 		t.Errorf("pncd's end: %v", err)
 	}

@@ -38,7 +38,7 @@ func (l *isisLab) vethAdjacent(step string) {
 
 func TestISISMakesItsOwnVethPair(t *testing.T) {
 	l := upISIS(t, isisOptions{})
-	l.resolves("10.1.0.2", isisProxy)
+	l.resolves("10.1.0.2", igpProxy)
 	router := l.Programs("r2")[0].Pid()
 	// pa gets a second circuit, to the router at the other end, by a reload.
 	l.editLeaf(func(s string) string {
@@ -67,7 +67,7 @@ func TestISISMakesItsOwnVethPair(t *testing.T) {
 		return ""
 	})
 	l.kill("r1", "isisd") // from here on everything goes over the pair
-	l.resolves("10.1.0.2", isisProxy)
+	l.resolves("10.1.0.2", igpProxy)
 
 	before := l.run("pa", "cat", "/sys/class/net/isis0/ifindex")
 	l.run("r2", "ip", "link", "del", "isis-r")
@@ -76,7 +76,7 @@ func TestISISMakesItsOwnVethPair(t *testing.T) {
 		t.Fatalf("the pair never went: index %s", after)
 	}
 	l.vethAdjacent("after it vanished and came back")
-	l.resolves("10.1.0.2", isisProxy)
+	l.resolves("10.1.0.2", igpProxy)
 
 	if err := l.Programs("pa")[0].Stop(); err != nil {
 		t.Errorf("pncd's end: %v", err)
