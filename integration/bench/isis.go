@@ -78,7 +78,7 @@ func ISISSPF() ([]Result, error) {
 	g := spf.New(id(0))
 	for i, to := range edges {
 		for n, metric := range to {
-			nodes[i].Links = append(nodes[i].Links, spf.Link{To: id(n), Metric: metric})
+			nodes[i].Links = append(nodes[i].Links, spf.Link{To: id(n), Cost: metric})
 		}
 		g.Set(id(i), &nodes[i])
 	}

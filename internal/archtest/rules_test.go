@@ -21,6 +21,7 @@ var rules = []rule{
 	{"bgp/guard", nil},
 	{"igp/wire", nil},
 	{"igp/keys", nil},
+	{"igp/spf", nil},
 	{"igp/due", nil},
 	{"igp/internal/...", nil},
 	{"igp/isis/packet", []string{"igp/wire"}},
@@ -101,6 +102,7 @@ var libraries = []struct {
 
 // pure are packages without I/O: time is passed in, and nothing reaches the network, files or the kernel.
 var pure = []string{
+	"igp/spf",
 	"pnc", "bgp/nhc", "bgp/guard", "igp/wire", "igp/keys", "igp/due", "igp/backoff", "igp/isis/packet", "igp/isis/auth", "igp/isis/adjacency", "igp/isis/lsdb", "igp/isis/flooding", "igp/isis/origin", "igp/isis/spf",
 	"igp/ospf/packet", "igp/ospf/neighbor", "igp/ospf/iface", "igp/ospf/lsdb", "igp/ospf/flooding", "igp/ospf/auth", "proxyagent/message", "proxyagent/flowmap", "proxyagent/evidence", "proxyagent/readiness", "dataplane/roce",
 }

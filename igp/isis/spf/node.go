@@ -1,14 +1,30 @@
+// Package spf builds the graphs of an IS-IS level from LSPs: which systems are reachable, and at which cost
+// (ISO/IEC 10589:2002 annex C.2, RFC 1195 annex C). The algorithm is that of igp/spf.
 package spf
 
 import (
 	"errors"
 
 	"pncd/igp/isis/packet"
+	"pncd/igp/spf"
 )
+
+// A graph of IS-IS is one topology of one level; its nodes are systems and pseudonodes.
+type (
+	Graph = spf.Graph[packet.NodeID]
+	Node  = spf.Node[packet.NodeID]
+	Link  = spf.Link[packet.NodeID]
+)
+
+// Unreachable is the cost of what can't be reached.
+const Unreachable = spf.Unreachable
+
+// New makes a graph as the root sees it.
+func New(root packet.NodeID) *Graph { return spf.New(root) }
 
 // FromLSPs gives what a node says of itself in one topology, from its LSPs in the order of their fragments;
 // nil when it says nothing that counts: without the first fragment the others don't (ISO 10589 clause 7.2.5).
-// TLVs that can't be read are left out, and reported together with what could be read.
+// Overload is the LSDBOL bit, or that of the topology. TLVs that can't be read are left out, and reported together with what could be read.
 func FromLSPs(lsps []packet.LSP, mt packet.MTID) (*Node, error) {
 	if len(lsps) == 0 || lsps[0].ID.Fragment() != 0 {
 		return nil, nil
@@ -48,7 +64,9 @@ func FromLSPs(lsps []packet.LSP, mt packet.MTID) (*Node, error) {
 				errs = append(errs, err)
 			}
 			for _, r := range reach {
-				n.Links = append(n.Links, Link{To: r.Neighbor, Metric: r.Metric})
+				if r.Metric < packet.MaxLinkMetric { // RFC 5305 section 3: such a link is no part of SPF
+					n.Links = append(n.Links, Link{To: r.Neighbor, Cost: r.Metric})
+				}
 			}
 		}
 	}

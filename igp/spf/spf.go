@@ -1,7 +1,8 @@
-// Package spf finds which systems of an IS-IS level are reachable, and at which cost (ISO/IEC 10589:2002
-// annex C.2, RFC 1195 annex C).
+// Package spf finds which nodes of a graph are reachable from one of them, and at which cost: Dijkstra's algorithm
+// as IS-IS and OSPF use it (ISO/IEC 10589:2002 annex C.2, RFC 2328 section 16.1). What a node is, and which links
+// count, the packages of the protocols know.
 //
-// It is for believing what a system says only while it is there, and for choosing the nearest of several; not
+// It is for believing what a router says only while it is there, and for choosing the nearest of several; not
 // for forwarding: there are no next hops. It is pure, and keeps the graph between runs, so that a change of
 // anything but links needs no run.
 package spf
@@ -9,35 +10,33 @@ package spf
 import (
 	"container/heap"
 	"slices"
-
-	"pncd/igp/isis/packet"
 )
 
-// Link is a direction of an adjacency as one system announces it.
-type Link struct {
-	To     packet.NodeID
-	Metric uint32
+// Link is a direction of an adjacency as one node announces it.
+type Link[ID comparable] struct {
+	To   ID
+	Cost uint32
 }
 
-// Node is what a system or pseudonode says of itself in one topology.
-type Node struct {
-	Links []Link
-	// Overload: no path goes through it (LSDBOL, or the topology's bit).
+// Node is what a node says of itself: a router, or a network that stands for the adjacencies of all routers on it.
+type Node[ID comparable] struct {
+	Links []Link[ID]
+	// Overload: it is reached, but no path goes through it.
 	Overload bool
 }
 
 // Unreachable is the cost of what can't be reached. Path costs stay below it.
 const Unreachable = ^uint32(0)
 
-// Graph is one topology of one level. It is not safe for concurrent use.
-type Graph struct {
-	index map[packet.NodeID]int
-	ids   []packet.NodeID
+// Graph is one topology of one level or area. It is not safe for concurrent use.
+type Graph[ID comparable] struct {
+	index map[ID]int
+	ids   []ID
 	nodes []vertex
 	free  []int
 	dirty bool
 	cost  []uint32
-	root  packet.NodeID
+	root  ID
 	runs  uint64
 }
 
@@ -49,18 +48,18 @@ type vertex struct {
 }
 
 type edge struct {
-	to     int
-	metric uint32
+	to   int
+	cost uint32
 }
 
 // New makes a graph as the root sees it.
-func New(root packet.NodeID) *Graph {
-	return &Graph{index: map[packet.NodeID]int{}, root: root, dirty: true}
+func New[ID comparable](root ID) *Graph[ID] {
+	return &Graph[ID]{index: map[ID]int{}, root: root, dirty: true}
 }
 
 // Set says what a node says of itself; nil when it says nothing (any more). It reports whether that changes
 // anything for paths.
-func (g *Graph) Set(id packet.NodeID, n *Node) (changed bool) {
+func (g *Graph[ID]) Set(id ID, n *Node[ID]) (changed bool) {
 	if n == nil {
 		i, ok := g.index[id]
 		if !ok || !g.nodes[i].present {
@@ -75,9 +74,7 @@ func (g *Graph) Set(id packet.NodeID, n *Node) (changed bool) {
 	i := g.vertexOf(id)
 	links := make([]edge, 0, len(n.Links))
 	for _, l := range n.Links {
-		if l.Metric < packet.MaxLinkMetric { // RFC 5305 section 3: such a link is no part of SPF
-			links = append(links, edge{g.vertexOf(l.To), l.Metric})
-		}
+		links = append(links, edge{g.vertexOf(l.To), l.Cost})
 	}
 	v := &g.nodes[i]
 	if v.present && v.overload == n.Overload && slices.Equal(v.links, links) {
@@ -94,7 +91,7 @@ func (g *Graph) Set(id packet.NodeID, n *Node) (changed bool) {
 }
 
 // replace puts links in place of those that a vertex has.
-func (g *Graph) replace(i int, links []edge) {
+func (g *Graph[ID]) replace(i int, links []edge) {
 	for _, e := range links {
 		g.nodes[e.to].refs++
 	}
@@ -107,7 +104,7 @@ func (g *Graph) replace(i int, links []edge) {
 }
 
 // vertexOf gives the index of a node, which is made if it is new.
-func (g *Graph) vertexOf(id packet.NodeID) int {
+func (g *Graph[ID]) vertexOf(id ID) int {
 	if i, ok := g.index[id]; ok {
 		return i
 	}
@@ -125,7 +122,7 @@ func (g *Graph) vertexOf(id packet.NodeID) int {
 }
 
 // release forgets a vertex that says nothing and that nobody points to.
-func (g *Graph) release(i int) {
+func (g *Graph[ID]) release(i int) {
 	if v := &g.nodes[i]; v.present || v.refs > 0 {
 		return
 	}
@@ -137,13 +134,13 @@ func (g *Graph) release(i int) {
 }
 
 // Dirty reports whether Run would compute anew.
-func (g *Graph) Dirty() bool { return g.dirty }
+func (g *Graph[ID]) Dirty() bool { return g.dirty }
 
 // Runs counts the computations.
-func (g *Graph) Runs() uint64 { return g.runs }
+func (g *Graph[ID]) Runs() uint64 { return g.runs }
 
 // Len is the number of nodes that say something.
-func (g *Graph) Len() (n int) {
+func (g *Graph[ID]) Len() (n int) {
 	for i := range g.nodes {
 		if g.nodes[i].present {
 			n++
@@ -153,7 +150,7 @@ func (g *Graph) Len() (n int) {
 }
 
 // Run computes the costs if something changed.
-func (g *Graph) Run() {
+func (g *Graph[ID]) Run() {
 	if !g.dirty {
 		return
 	}
@@ -177,7 +174,7 @@ func (g *Graph) Run() {
 		}
 		for _, e := range v.links {
 			w := &g.nodes[e.to]
-			cost := at.cost + e.metric
+			cost := at.cost + e.cost
 			if cost < at.cost || cost == Unreachable || cost >= g.cost[e.to] || !w.present || !pointsTo(w, at.vertex) {
 				continue
 			}
@@ -198,7 +195,7 @@ func pointsTo(v *vertex, to int) bool {
 }
 
 // Cost gives the cost of the path to a node, as of the last Run; Unreachable when there is none.
-func (g *Graph) Cost(id packet.NodeID) uint32 {
+func (g *Graph[ID]) Cost(id ID) uint32 {
 	if i, ok := g.index[id]; ok && i < len(g.cost) {
 		return g.cost[i]
 	}
