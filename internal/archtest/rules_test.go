@@ -23,6 +23,7 @@ var rules = []rule{
 	{"igp/keys", nil},
 	{"igp/spf", nil},
 	{"igp/due", nil},
+	{"igp/shell", []string{"igp"}},
 	{"igp/internal/...", nil},
 	{"igp/isis/packet", []string{"igp/wire"}},
 	{"igp/ospf/packet", []string{"igp/wire"}},
@@ -79,6 +80,7 @@ var closed = []rule{
 	{"internal/daemon", []string{"cmd/pncd", "integration/..."}},
 	{"api/apitest", nil},      // tests only
 	{"igp/internal/...", nil}, // tests only
+	{"igp/shell", []string{"igp/isis/speaker", "igp/ospf/speaker"}},
 	{"bgp/engine/enginetest", []string{"integration/bench"}}, // GoBGP as it comes, and a raw neighbour
 	{"bgp/speakertest", []string{"integration/..."}},
 	{"dataplane/tap/taptest", []string{"integration/..."}},

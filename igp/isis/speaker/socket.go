@@ -1,27 +1,21 @@
 package speaker
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"os"
-	"sync/atomic"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"pncd/igp/shell"
 )
 
 // socket sends and receives IS-IS frames on one interface: 802.3 with the LLC header FE FE 03 (ISO 10589
 // clause 8.4.8). It needs CAP_NET_RAW.
 type socket struct {
-	file *os.File // in the poller, so that a read ends when it is closed
-	raw  interface {
-		Control(func(fd uintptr)) error
-		Read(func(fd uintptr) bool) error
-		Write(func(fd uintptr) bool) error
-	}
+	file  *shell.File
 	index int
-	over  atomic.Bool
 }
 
 var llc = [llcLen]byte{0xFE, 0xFE, 0x03}
@@ -50,73 +44,59 @@ var llcFilter = []unix.SockFilter{
 
 // openSocket joins the groups of all circuits.
 func openSocket(index int, name string) (*socket, error) {
-	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	file, err := shell.NewRawSocket("isis:"+name, unix.AF_PACKET, unix.SOCK_DGRAM, 0)
 	if err != nil {
-		hint := ""
-		if errors.Is(err, unix.EPERM) {
-			hint = " (the capability CAP_NET_RAW is missing)"
-		}
-		return nil, fmt.Errorf("isis: packet socket for %s: %w%s", name, err, hint)
+		return nil, fmt.Errorf("isis: packet socket for %s: %w", name, err)
 	}
-	s := &socket{file: os.NewFile(uintptr(fd), "isis:"+name), index: index}
-	fail := func(step string, err error) (*socket, error) {
+	s := &socket{file: file, index: index}
+	if err := file.Control(s.setUp); err != nil {
 		s.close()
-		return nil, fmt.Errorf("isis: %s: %s: %w", name, step, err)
-	}
-	for _, group := range [][6]byte{AllL1ISs, AllL2ISs, AllISs} {
-		m := unix.PacketMreq{Ifindex: int32(index), Type: unix.PACKET_MR_MULTICAST, Alen: 6}
-		copy(m.Address[:], group[:])
-		if err := unix.SetsockoptPacketMreq(fd, unix.SOL_PACKET, unix.PACKET_ADD_MEMBERSHIP, &m); err != nil {
-			return fail("join a group", err)
-		}
-	}
-	filter := unix.SockFprog{Len: uint16(len(llcFilter)), Filter: &llcFilter[0]}
-	if err := unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &filter); err != nil {
-		return fail("attach the filter", err)
-	}
-	if err := unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1); err != nil {
-		return fail("leave out what is sent", err)
-	}
-	// All types, for a frame of more than 1,500 octets has its length where the kernel looks for a type, as FRR
-	// sends padded hellos on a link with a greater MTU. Only bound does the socket receive, so that nothing of
-	// other interfaces comes first.
-	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: swap16(unix.ETH_P_ALL), Ifindex: index}); err != nil {
-		return fail("bind", err)
-	}
-	if s.raw, err = s.file.SyscallConn(); err != nil {
-		return fail("poll", err)
+		return nil, fmt.Errorf("isis: %s: %w", name, err)
 	}
 	return s, nil
 }
 
-// close makes a waiting receive return errClosed.
-func (s *socket) close() {
-	s.over.Store(true)
-	_ = s.file.Close()
+func (s *socket) setUp(fd int) error {
+	for _, group := range [][6]byte{AllL1ISs, AllL2ISs, AllISs} {
+		m := unix.PacketMreq{Ifindex: int32(s.index), Type: unix.PACKET_MR_MULTICAST, Alen: 6}
+		copy(m.Address[:], group[:])
+		if err := unix.SetsockoptPacketMreq(fd, unix.SOL_PACKET, unix.PACKET_ADD_MEMBERSHIP, &m); err != nil {
+			return fmt.Errorf("join a group: %w", err)
+		}
+	}
+	filter := unix.SockFprog{Len: uint16(len(llcFilter)), Filter: &llcFilter[0]}
+	if err := unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &filter); err != nil {
+		return fmt.Errorf("attach the filter: %w", err)
+	}
+	if err := unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1); err != nil {
+		return fmt.Errorf("leave out what is sent: %w", err)
+	}
+	// All types, for a frame of more than 1,500 octets has its length where the kernel looks for a type, as FRR
+	// sends padded hellos on a link with a greater MTU. Only bound does the socket receive, so that nothing of
+	// other interfaces comes first.
+	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: swap16(unix.ETH_P_ALL), Ifindex: s.index}); err != nil {
+		return fmt.Errorf("bind: %w", err)
+	}
+	return nil
 }
 
-var errClosed = errors.New("isis: the socket is closed")
+// close makes a waiting receive return shell.ErrClosed.
+func (s *socket) close() { s.file.Close() }
 
 // receive waits for a frame and gives its PDU, in b, and where it came from.
 func (s *socket) receive(b []byte) (pdu []byte, mac [6]byte, err error) {
 	for {
 		var n int
 		var from unix.Sockaddr
-		var rerr error
-		if err := s.raw.Read(func(fd uintptr) bool {
-			n, from, rerr = unix.Recvfrom(int(fd), b, 0)
-			return !errors.Is(rerr, unix.EAGAIN) && !errors.Is(rerr, unix.EINTR)
-		}); err != nil {
-			if s.over.Load() {
-				err = errClosed // that of a raw read on a closed file has no name to match
-			}
-			return nil, mac, err
-		}
-		if errors.Is(rerr, unix.ENETDOWN) {
+		err := s.file.Read(func(fd int) (err error) {
+			n, from, err = unix.Recvfrom(fd, b, 0)
+			return err
+		})
+		if errors.Is(err, unix.ENETDOWN) {
 			continue // the interface went down; it may come up again
 		}
-		if rerr != nil {
-			return nil, mac, fmt.Errorf("isis: receive: %w", rerr)
+		if err != nil {
+			return nil, mac, fmt.Errorf("isis: receive: %w", err)
 		}
 		if n <= llcLen || [llcLen]byte(b[:llcLen]) != llc {
 			continue
@@ -131,33 +111,42 @@ func (s *socket) receive(b []byte) (pdu []byte, mac [6]byte, err error) {
 // lost is how many frames the kernel has dropped since the last call because the socket's queue was full
 // (packet(7), PACKET_STATISTICS).
 func (s *socket) lost() (n uint64) {
-	_ = s.raw.Control(func(fd uintptr) {
-		if st, err := unix.GetsockoptTpacketStats(int(fd), unix.SOL_PACKET, unix.PACKET_STATISTICS); err == nil {
+	_ = s.file.Control(func(fd int) error {
+		st, err := unix.GetsockoptTpacketStats(fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)
+		if err == nil {
 			n = uint64(st.Drops)
 		}
+		return err
 	})
 	return n
 }
 
-// send sends a PDU; what doesn't fit the queue is lost, as on any wire.
+// send sends a PDU.
 func (s *socket) send(pdu []byte, group [6]byte) error {
 	frame := append(append(make([]byte, 0, llcLen+len(pdu)), llc[:]...), pdu...)
 	// The field of the type holds the length (IEEE 802.3).
 	to := &unix.SockaddrLinklayer{Protocol: swap16(uint16(len(frame))), Ifindex: s.index, Halen: 6}
 	copy(to.Addr[:], group[:])
-	var serr error
-	_ = s.file.SetWriteDeadline(time.Now().Add(sendTimeout))
-	if err := s.raw.Write(func(fd uintptr) bool {
-		serr = unix.Sendto(int(fd), frame, 0, to)
-		return !errors.Is(serr, unix.EAGAIN) && !errors.Is(serr, unix.EINTR)
-	}); err != nil {
-		return err
-	}
-	return serr
+	return s.file.Write(func(fd int) error { return unix.Sendto(fd, frame, 0, to) })
 }
 
-// sendTimeout bounds how long a full queue holds the speaker up.
-const sendTimeout = 100 * time.Millisecond
+// circuitSocket is a socket with the name of its circuit, as the shell takes it.
+type circuitSocket struct {
+	*socket
+	circuit string
+}
+
+func (s circuitSocket) Receive(buf []byte) (Frame, error) {
+	pdu, mac, err := s.receive(buf)
+	if err != nil {
+		return Frame{}, err
+	}
+	return Frame{Circuit: s.circuit, MAC: mac, PDU: bytes.Clone(pdu)}, nil // a full queue holds no more than what came
+}
+
+func (s circuitSocket) Send(f Frame) error { return s.send(f.PDU, f.MAC) }
+func (s circuitSocket) Lost() uint64       { return s.lost() }
+func (s circuitSocket) Close()             { s.close() }
 
 // swap16 is htons on this machine.
 func swap16(v uint16) uint16 {
