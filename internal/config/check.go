@@ -55,6 +55,13 @@ func check(cfg *Config, root *yaml.Node) []Problem {
 	if cfg.ISIS != nil {
 		c.isis(cfg.ISIS)
 	}
+	for _, o := range cfg.OSPFs() {
+		c.ospf(o)
+	}
+	c.veths(cfg)
+	if cfg.OSPFAPI != nil {
+		c.ospfAPI(cfg)
+	}
 	if cfg.CongestionNode != nil {
 		c.congestionNode(cfg.CongestionNode)
 	}

@@ -26,6 +26,9 @@ type Config struct {
 
 	BGP            *BGP            `yaml:"bgp"`             // nil: no BGP
 	ISIS           *ISIS           `yaml:"isis"`            // nil: no IS-IS
+	OSPFv2         *OSPF           `yaml:"ospfv2"`          // nil: no OSPFv2
+	OSPFv3         *OSPF           `yaml:"ospfv3"`          // nil: no OSPFv3
+	OSPFAPI        *OSPFAPI        `yaml:"ospfapi"`         // nil: nothing is learned through FRR's API
 	CongestionNode *CongestionNode `yaml:"congestion_node"` // nil: this node does not notify
 	Proxy          *Proxy          `yaml:"proxy"`           // nil: this node does not translate
 }

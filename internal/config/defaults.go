@@ -17,6 +17,7 @@ func (c *Config) fillDefaults(root *yaml.Node) {
 	if c.ISIS != nil {
 		c.ISIS.fillDefaults(given, c.Node)
 	}
+	c.fillOSPF(given)
 	if n := c.CongestionNode; n != nil {
 		setDefault(given, "congestion_node.port", &n.Port, DefaultPort)
 		setDefault(given, "congestion_node.dscp", &n.DSCP, 48)

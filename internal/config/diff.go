@@ -106,9 +106,9 @@ func walkList(n *yaml.Node, at string, out map[string]string) {
 	}
 }
 
-// identity is what names a section in a list: its address or prefix, else its place.
+// identity is what names a section in a list: its address, prefix and so on, else its place.
 func identity(n *yaml.Node, i int) string {
-	for _, key := range []string{"address", "prefix", "interface", "table", "name"} {
+	for _, key := range []string{"address", "prefix", "interface", "table", "name", "id"} {
 		if v := mapValue(n, key); v != nil && v.Value != "" {
 			return v.Value
 		}

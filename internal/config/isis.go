@@ -22,8 +22,8 @@ type ISIS struct {
 	LSPSize       int           `yaml:"lsp_size"` // octets
 	MaxLSPs       int           `yaml:"max_lsps"`
 	Timers        ISISTimers    `yaml:"timers"`
-	Level1Keys    []ISISKey     `yaml:"level_1_keys"`
-	Level2Keys    []ISISKey     `yaml:"level_2_keys"`
+	Level1Keys    []Key         `yaml:"level_1_keys"`
+	Level2Keys    []Key         `yaml:"level_2_keys"`
 	Circuits      []ISISCircuit `yaml:"circuits"`
 }
 
@@ -44,39 +44,21 @@ type ISISTimers struct {
 
 // ISISCircuit is an interface towards routers.
 type ISISCircuit struct {
-	Interface  string    `yaml:"interface"`
-	Type       string    `yaml:"type"`
-	Level      string    `yaml:"level"` // empty: the system's
-	Hello      Duration  `yaml:"hello"`
-	Multiplier int       `yaml:"multiplier"`
-	Priority   uint8     `yaml:"priority"`
-	Padding    string    `yaml:"padding"`
-	Keys       []ISISKey `yaml:"keys"`
-	Veth       *ISISVeth `yaml:"veth"` // nil: the interface is somebody else's
-}
-
-// ISISVeth is the veth pair that pncd makes, one end of which is the circuit's interface.
-type ISISVeth struct {
-	Peer          string          `yaml:"peer"`      // name of the other end
-	Namespace     string          `yaml:"namespace"` // of the other end: name, path or the ID of a process; empty: pncd's
-	Bridge        string          `yaml:"bridge"`    // there, which the other end is a port of; empty: none
-	Addresses     []InterfaceAddr `yaml:"addresses"`
-	PeerAddresses []InterfaceAddr `yaml:"peer_addresses"`
-	MTU           int             `yaml:"mtu"` // octets
-}
-
-// ISISKey is an authentication key; of a list the first one is sent, and all are accepted.
-type ISISKey struct {
-	ID           uint16 `yaml:"id"`
-	Algorithm    string `yaml:"algorithm"`
-	Password     string `yaml:"password"`
-	PasswordFile string `yaml:"password_file"`
+	Interface  string   `yaml:"interface"`
+	Type       string   `yaml:"type"`
+	Level      string   `yaml:"level"` // empty: the system's
+	Hello      Duration `yaml:"hello"`
+	Multiplier int      `yaml:"multiplier"`
+	Priority   uint8    `yaml:"priority"`
+	Padding    string   `yaml:"padding"`
+	Keys       []Key    `yaml:"keys"`
+	Veth       *Veth    `yaml:"veth"` // nil: the interface is somebody else's
 }
 
 // Values of the keys that take names.
 var (
 	isisLevels     = []string{"level-1", "level-2", "level-1-2"}
-	isisTypes      = []string{"point-to-point", "broadcast"}
+	isisTypes      = []string{pointToPoint, broadcast}
 	isisPaddings   = []string{"never", "until-up", "always"}
 	isisAlgorithms = []string{"hmac-md5", "hmac-sha-1", "hmac-sha-224", "hmac-sha-256", "hmac-sha-384", "hmac-sha-512"}
 )
@@ -101,30 +83,21 @@ func (s *ISIS) fillDefaults(given func(string) bool, node string) {
 		v time.Duration
 	}{
 		"lsp_lifetime": {&s.Timers.LSPLifetime, 1200 * time.Second}, "refresh": {&s.Timers.Refresh, 900 * time.Second},
-		"generation": {&s.Timers.Generation, 5 * time.Second}, "retransmit": {&s.Timers.Retransmit, 5 * time.Second},
-		"psnp": {&s.Timers.PSNP, 2 * time.Second}, "csnp": {&s.Timers.CSNP, 10 * time.Second}, "spf": {&s.Timers.SPF, 5 * time.Second},
+		"retransmit": {&s.Timers.Retransmit, 5 * time.Second}, "psnp": {&s.Timers.PSNP, 2 * time.Second}, "csnp": {&s.Timers.CSNP, 10 * time.Second},
 	} {
 		setDefault(given, "isis.timers."+key, t.d, Duration{t.v})
 	}
-	// Whoever lowers the longest wait alone means the shorter ones, too.
-	wait := func(key string, d *Duration, v, longest time.Duration) {
-		setDefault(given, "isis.timers."+key, d, Duration{min(v, longest)})
-	}
 	t := &s.Timers
-	wait("generation_initial", &t.GenInitial, 50*time.Millisecond, t.Generation.Duration)
-	wait("generation_second", &t.GenSecond, 200*time.Millisecond, t.Generation.Duration)
-	wait("spf_initial", &t.SPFInitial, 50*time.Millisecond, t.SPF.Duration)
-	wait("spf_second", &t.SPFSecond, 200*time.Millisecond, t.SPF.Duration)
+	waits(given, "isis.timers.generation", &t.GenInitial, &t.GenSecond, &t.Generation)
+	waits(given, "isis.timers.spf", &t.SPFInitial, &t.SPFSecond, &t.SPF)
 	for i := range s.Circuits {
 		c, at := &s.Circuits[i], index("isis.circuits", i)
-		setDefault(given, at+".type", &c.Type, "point-to-point")
+		setDefault(given, at+".type", &c.Type, pointToPoint)
 		setDefault(given, at+".level", &c.Level, s.Level)
 		setDefault(given, at+".hello", &c.Hello, Duration{10 * time.Second})
 		setDefault(given, at+".multiplier", &c.Multiplier, 3)
 		setDefault(given, at+".padding", &c.Padding, "until-up")
-		if c.Veth != nil {
-			setDefault(given, at+".veth.mtu", &c.Veth.MTU, 1500)
-		}
+		c.Veth.fillDefaults(given, at+".veth")
 	}
 }
 
@@ -146,15 +119,11 @@ func (c *checker) isis(s *ISIS) {
 	c.span("isis.timers.lsp_lifetime", t.LSPLifetime, 60*time.Second, 65535*time.Second)
 	c.span("isis.timers.refresh", t.Refresh, 10*time.Second, 65535*time.Second)
 	c.want(t.Refresh.Duration < t.LSPLifetime.Duration, "isis.timers.refresh", "must be less than lsp_lifetime")
-	c.span("isis.timers.generation", t.Generation, 10*time.Millisecond, 120*time.Second)
 	c.span("isis.timers.retransmit", t.Retransmit, 100*time.Millisecond, 120*time.Second)
 	c.span("isis.timers.psnp", t.PSNP, 10*time.Millisecond, 120*time.Second)
 	c.span("isis.timers.csnp", t.CSNP, time.Second, 600*time.Second)
-	c.span("isis.timers.spf", t.SPF, 10*time.Millisecond, 120*time.Second)
-	c.span("isis.timers.generation_initial", t.GenInitial, 0, t.Generation.Duration)
-	c.span("isis.timers.generation_second", t.GenSecond, 0, t.Generation.Duration)
-	c.span("isis.timers.spf_initial", t.SPFInitial, 0, t.SPF.Duration)
-	c.span("isis.timers.spf_second", t.SPFSecond, 0, t.SPF.Duration)
+	c.waits("isis.timers.generation", t.GenInitial, t.GenSecond, t.Generation)
+	c.waits("isis.timers.spf", t.SPFInitial, t.SPFSecond, t.SPF)
 	c.isisKeys("isis.level_1_keys", s.Level1Keys)
 	c.isisKeys("isis.level_2_keys", s.Level2Keys)
 	seen := map[string]int{}
@@ -172,33 +141,13 @@ func (c *checker) isis(s *ISIS) {
 		c.want(x.Priority <= 127, at+".priority", "%d is more than 127", x.Priority)
 		c.oneOf(at+".padding", x.Padding, isisPaddings...)
 		c.isisKeys(at+".keys", x.Keys)
-		if x.Veth != nil {
-			c.isisVeth(at+".veth", x.Interface, x.Veth)
-		}
 	}
 }
 
-func (c *checker) isisVeth(at, name string, v *ISISVeth) {
-	c.interfaceName(at+".peer", v.Peer)
-	c.want(v.Peer != name || v.Namespace != "", at+".peer", "%q is the circuit's interface itself", v.Peer)
-	if v.Bridge != "" {
-		c.interfaceName(at+".bridge", v.Bridge)
-		c.want(len(v.PeerAddresses) == 0, at+".peer_addresses", "the port of a bridge has none")
-	}
-	c.within(at+".mtu", v.MTU, 576, 65535)
-	for i, p := range v.Addresses {
-		c.want(isUnicast(p.Addr()), index(at+".addresses", i), "%s is not a unicast address", p)
-	}
-	for i, p := range v.PeerAddresses {
-		c.want(isUnicast(p.Addr()), index(at+".peer_addresses", i), "%s is not a unicast address", p)
-	}
-}
-
-func (c *checker) isisKeys(at string, keys []ISISKey) {
+func (c *checker) isisKeys(at string, keys []Key) {
 	for i, k := range keys {
 		at := index(at, i)
-		c.oneOf(at+".algorithm", k.Algorithm, isisAlgorithms...)
-		c.want((k.Password == "") != (k.PasswordFile == ""), at+".password", "give either password or password_file")
+		c.key(at, k, isisAlgorithms)
 		c.want(k.Algorithm != "hmac-md5" || k.ID == 0, at+".id", "hmac-md5 has no key ID (RFC 5304)")
 	}
 }

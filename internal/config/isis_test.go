@@ -37,7 +37,7 @@ func TestISISProblems(t *testing.T) {
 		{"refresh", isisBase + "  timers: {refresh: 30m}\n", "isis.timers.refresh: must be less than lsp_lifetime"},
 		{"generation_initial", isisBase + "  timers: {generation: 1s, generation_initial: 2s}\n", "isis.timers.generation_initial:"},
 		{"spf_second", isisBase + "  timers: {spf: 100ms, spf_second: 200ms}\n", "isis.timers.spf_second:"},
-		{"veth peer", circuit + "      veth: {peer: isis0}\n", "isis.circuits[0].veth.peer: \"isis0\" is the circuit's interface itself"},
+		{"veth peer", circuit + "      veth: {peer: isis0}\n", "isis.circuits[0].veth.peer: \"isis0\" is the interface itself"},
 		{"no veth peer", circuit + "      veth: {mtu: 1500}\n", "isis.circuits[0].veth.peer: \"\" is not an interface's name"},
 		{"veth MTU", circuit + "      veth: {peer: r, mtu: 100}\n", "isis.circuits[0].veth.mtu:"},
 		{"port with an address", circuit + "      veth: {peer: r, bridge: br0, peer_addresses: [192.0.2.1/31]}\n", "isis.circuits[0].veth.peer_addresses: the port of a bridge has none"},

@@ -143,7 +143,7 @@ func field(t reflect.Type, key string) (reflect.Type, bool) {
 func fields(t reflect.Type) iter.Seq2[string, reflect.Type] {
 	return func(yield func(string, reflect.Type) bool) {
 		for _, f := range reflect.VisibleFields(t) {
-			if !f.Anonymous && !yield(f.Tag.Get("yaml"), f.Type) {
+			if !f.Anonymous && f.IsExported() && !yield(f.Tag.Get("yaml"), f.Type) {
 				return
 			}
 		}

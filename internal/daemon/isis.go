@@ -203,7 +203,7 @@ func isisKeys(s *config.ISIS) (levels map[uint8]auth.Chain, circuits map[string]
 }
 
 // isisChain sends the first key, and accepts all.
-func isisChain(name string, keys []config.ISISKey) (c auth.Chain, err error) {
+func isisChain(name string, keys []config.Key) (c auth.Chain, err error) {
 	for i, k := range keys {
 		password := k.Password
 		if k.PasswordFile != "" {
