@@ -24,6 +24,7 @@ type Backends struct {
 	Records    *evidence.Recorder
 	Node       Node
 	ISIS       ISIS // nil: IS-IS is not configured
+	OSPF       OSPF // nil: neither OSPF nor the learner through FRR's API is configured
 }
 
 // Table is the capability route table; *pnc.Table satisfies it.

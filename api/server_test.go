@@ -90,6 +90,18 @@ func TestMissingBackendsAnswerFailedPrecondition(t *testing.T) {
 			_, err := c.flows.GetFlow(ctx, &pncv1.GetFlowRequest{Sender: "192.0.2.1", Receiver: "192.0.2.2"})
 			return err
 		},
+		"IS-IS": func() error {
+			_, err := pncv1.NewIsisServiceClient(c.conn).GetIsis(ctx, &pncv1.GetIsisRequest{})
+			return err
+		},
+		"OSPF": func() error {
+			_, err := pncv1.NewOspfServiceClient(c.conn).GetOspf(ctx, &pncv1.GetOspfRequest{})
+			return err
+		},
+		"OSPF's databases": func() error {
+			_, err := pncv1.NewOspfServiceClient(c.conn).ListLsas(ctx, &pncv1.ListLsasRequest{})
+			return err
+		},
 		"records": func() error { _, err := c.recs.ListRecords(ctx, &pncv1.ListRecordsRequest{}); return err },
 		"watch capabilities": func() error {
 			s, err := c.caps.WatchCapabilities(ctx, &pncv1.WatchCapabilitiesRequest{})

@@ -144,7 +144,7 @@ func (o *OSPF) fillDefaults(given func(string) bool) {
 	if o.version == 2 {
 		setDefault(given, in+"link_metric", &o.LinkMetric, maxOSPFMetric)
 	}
-	setDefault(given, in+"max_lsas", &o.MaxLSAs, 65536)
+	setDefault(given, in+"max_lsas", &o.MaxLSAs, defaultMaxLSAs)
 	setDefault(given, in+"graceful_restart_helper", &o.GracefulRestartHelper, true)
 	t := &o.Timers
 	setDefault(given, in+"timers.min_ls_interval", &t.MinLSInterval, Duration{5 * time.Second})

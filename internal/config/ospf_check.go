@@ -1,6 +1,7 @@
 package config
 
 import (
+	"net/netip"
 	"slices"
 	"time"
 )
@@ -21,7 +22,11 @@ const (
 	maxOSPFMetric = 0xFFFF    // MaxLinkMetric (RFC 6987)
 	maxLSAge      = time.Hour // MaxAge (RFC 2328 appendix B)
 	maxLSAs       = 1 << 24
+
+	defaultMaxLSAs = 1 << 16
 )
+
+var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
 // freeMasks are the flags of the Extended Prefix TLV that nobody has (IANA: OSPFv2 Extended Prefix TLV Flags).
 var freeMasks = []uint8{0x08, 0x04, 0x02, 0x01}

@@ -35,7 +35,7 @@ func TestOSPFDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a := cfg.OSPFAPI; a.AddrPort().String() != "127.0.0.1:2607" || a.FlagMask != 8 {
+	if a := cfg.OSPFAPI; a.Address.String() != "127.0.0.1" || a.MaxLSAs != 65536 || a.FlagMask != 8 {
 		t.Errorf("%+v", a)
 	}
 }
@@ -87,8 +87,11 @@ func TestOSPFProblems(t *testing.T) {
 		{"swapped OSPFv2", link + "      keys: [{algorithm: hmac-sha-1, password: x, swap_protocol_id: true}]\n", "ospfv2.links[0].keys[0].swap_protocol_id: only OSPFv3"},
 		{"veth peer", link + "      veth: {peer: ospf0}\n", "ospfv2.links[0].veth.peer: \"ospf0\" is the interface itself"},
 		{"veth twice", link + "      veth: {peer: r}\n" + link3 + "      veth: {peer: r}\n", "line 10: ospfv3.links[0].veth: ospf0 is made by ospfv2.links[0].veth already"},
-		{"API beside OSPFv2", ospfv2Base + "ospfapi: {address: \"127.0.0.1:2607\"}\n", "line 3: ospfapi: give either ospfapi or ospfv2"},
-		{"API's address", "ospfapi: {address: \"127.0.0.1\"}\n", "line 1: ospfapi.address: \"127.0.0.1\" is not an IPv4 address with a port"},
+		{"API beside OSPFv2", ospfv2Base + "ospfapi: {address: 127.0.0.1}\n", "line 3: ospfapi: give either ospfapi or ospfv2"},
+		{"API's address", "ospfapi: {address: \"::1\"}\n", "line 1: ospfapi.address: an IPv4 address is required"},
+		{"API elsewhere", "ospfapi: {address: 192.0.2.1}\n", "ospfapi.local_address: required with an ospfd on another host"},
+		{"API here", "ospfapi: {local_address: 192.0.2.1}\n", "line 1: ospfapi.local_address: not with an ospfd on this host"},
+		{"API's database", "ospfapi: {max_lsas: 1}\n", "line 1: ospfapi.max_lsas: 1 is not between"},
 		{"API's flag", "ospfapi: {flag: 0}\n", "line 1: ospfapi.flag: bits 0 and 1"},
 	} {
 		if _, err := Parse([]byte(tc.text)); err == nil || !strings.Contains(err.Error(), tc.want) {

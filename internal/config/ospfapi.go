@@ -1,33 +1,31 @@
 package config
 
-import "net/netip"
-
 // OSPFAPI learns OSPFv2 from FRR's ospfd, through its API, in place of speaking it.
 type OSPFAPI struct {
-	Address       string   `yaml:"address"` // of the API server, with port
+	Address       Addr     `yaml:"address"`       // where ospfd is
+	LocalAddress  Addr     `yaml:"local_address"` // that ospfd connects back to; with Address on loopback none
 	AcceptProxies []Prefix `yaml:"accept_proxies"`
+	MaxLSAs       int      `yaml:"max_lsas"` // of each area
 
 	OSPFCarrier `yaml:",inline"`
 }
 
-// AddrPort is the API server's address; invalid when the configuration is wrong.
-func (a *OSPFAPI) AddrPort() netip.AddrPort {
-	p, err := netip.ParseAddrPort(a.Address)
-	if err != nil {
-		return netip.AddrPort{}
-	}
-	return p
-}
-
 func (a *OSPFAPI) fillDefaults(given func(string) bool) {
-	setDefault(given, "ospfapi.address", &a.Address, "127.0.0.1:2607")
+	setDefault(given, "ospfapi.address", &a.Address, Addr{loopback})
+	setDefault(given, "ospfapi.max_lsas", &a.MaxLSAs, defaultMaxLSAs)
 	a.OSPFCarrier.fillDefaults(given, "ospfapi.")
 }
 
 func (c *checker) ospfAPI(cfg *Config) {
 	a := cfg.OSPFAPI
-	p := a.AddrPort()
-	c.want(p.Addr().Is4() && isUnicast(p.Addr()) && p.Port() != 0, "ospfapi.address", "%q is not an IPv4 address with a port such as 127.0.0.1:2607", a.Address)
-	c.want(cfg.OSPFv2 == nil, "ospfapi", "give either ospfapi or ospfv2: both would learn the same domain twice")
+	c.want(a.Address.Is4() && isUnicast(a.Address.Addr), "ospfapi.address", "an IPv4 address is required: ospfd's API listens on no other")
+	switch local := a.LocalAddress; {
+	case a.Address.IsLoopback():
+		c.want(!local.IsValid(), "ospfapi.local_address", "not with an ospfd on this host")
+	default:
+		c.want(local.Is4() && isUnicast(local.Addr) && !local.IsLoopback(), "ospfapi.local_address", "required with an ospfd on another host: an IPv4 address of ours, which it connects back to")
+	}
+	c.within("ospfapi.max_lsas", a.MaxLSAs, 256, maxLSAs)
+	c.want(cfg.OSPFv2 == nil, "ospfapi", "give either ospfapi or ospfv2: both would learn the same domain")
 	c.ospfCarrier("ospfapi.", &a.OSPFCarrier, 2)
 }
