@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // The names of LSA types, and of opaque LSAs by their opaque type, which say more than that they are opaque.
@@ -53,7 +54,7 @@ func lsaType(s string) (string, error) {
 		return strconv.FormatUint(n, 10), nil
 	}
 	if s != "" && !slices.Contains(LsaTypeNames(), s) {
-		return "", Invalid("type", "%q is neither a number nor one of %v", s, LsaTypeNames())
+		return "", Invalid("type", "%q is neither a number nor one of %s", s, strings.Join(LsaTypeNames(), ", "))
 	}
 	return s, nil
 }

@@ -38,6 +38,12 @@ var readOnly = []struct {
 	{"isis-spf", "isis spf", 0},
 	{"isis-database", "isis database", 0},
 	{"isis-database-detail", "isis database r2 --detail", 0},
+	{"ospf-neighbors", "ospf neighbors", 0},
+	{"ospf-interface", "ospf interface", 0},
+	{"ospf-spf", "ospf spf --v2", 0},
+	{"ospf-database", "ospf database", 0},
+	{"ospf-database-detail", "ospf database 192.0.2.9 --detail", 0},
+	{"ospf-database-type", "ospf database --v3 --area 0 --type 0xa029", 0},
 	{"counters", "counters", 0},
 	{"counters-nonzero", "counters --part proxy --nonzero", 0},
 }

@@ -16,23 +16,16 @@ import (
 func (a *app) isisCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "isis", Short: "Show the IS-IS system: neighbors, interface, database, spf", RunE: needSubcommand}
 	cmd.AddCommand(
-		a.isisView("neighbors", "Show the IS-IS neighbours", a.isisNeighbors),
-		a.isisView("interface", "Show the IS-IS circuits", a.isisCircuits),
-		a.isisView("spf", "Show the levels: database, SPF, prefixes learned", a.isisLevels),
+		view(a, "neighbors", "Show the IS-IS neighbours", a.isis, a.isisNeighbors),
+		view(a, "interface", "Show the IS-IS circuits", a.isis, a.isisCircuits),
+		view(a, "spf", "Show the levels: database, SPF, prefixes learned", a.isis, a.isisLevels),
 		a.isisDatabase(),
 	)
 	return cmd
 }
 
-// isisView is a command that shows a part of the system.
-func (a *app) isisView(use, short string, table func(io.Writer, *pncv1.GetIsisResponse) error) *cobra.Command {
-	return &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, RunE: a.run(func(ctx context.Context, _ []string) error {
-		res, err := ask(ctx, a, pncv1.NewIsisServiceClient, pncv1.IsisServiceClient.GetIsis, &pncv1.GetIsisRequest{})
-		if err != nil {
-			return err
-		}
-		return a.show(res, func(w io.Writer) error { return table(w, res) })
-	})}
+func (a *app) isis(ctx context.Context) (*pncv1.GetIsisResponse, error) {
+	return ask(ctx, a, pncv1.NewIsisServiceClient, pncv1.IsisServiceClient.GetIsis, &pncv1.GetIsisRequest{})
 }
 
 // orID is the host name, or the system ID of one that says none.
@@ -59,10 +52,7 @@ func (a *app) isisNeighbors(w io.Writer, r *pncv1.GetIsisResponse) error {
 func (a *app) isisCircuits(w io.Writer, r *pncv1.GetIsisResponse) error {
 	g := newGrid(w, "INTERFACE", "TYPE", "LEVEL", "STATE", "MTU", "NEIGHBORS-UP", "DESIGNATED", "REFUSED", "DETAIL")
 	for _, c := range r.GetCircuits() {
-		typ, state, up := "point-to-point", "down", 0
-		if c.GetLan() {
-			typ = "broadcast"
-		}
+		state, up := "down", 0
 		if c.GetUp() {
 			state = "up"
 		}
@@ -75,20 +65,9 @@ func (a *app) isisCircuits(w io.Writer, r *pncv1.GetIsisResponse) error {
 		for _, level := range slices.Sorted(maps.Keys(c.GetDesignated())) {
 			designated = append(designated, fmt.Sprintf("%d:%s", level, c.GetDesignated()[level]))
 		}
-		g.row(c.GetInterface(), typ, levels(c.GetLevels()), state, number(c.GetMtu()), number(up), strings.Join(designated, " "), nonzero(c.GetRefused()), c.GetDetail())
+		g.row(c.GetInterface(), linkType(c.GetLan()), levels(c.GetLevels()), state, number(c.GetMtu()), number(up), strings.Join(designated, " "), nonzero(c.GetRefused()), c.GetDetail())
 	}
 	return g.flush()
-}
-
-// nonzero lists counters that are not zero, by name.
-func nonzero(counters map[string]uint64) string {
-	var out []string
-	for _, name := range slices.Sorted(maps.Keys(counters)) {
-		if v := counters[name]; v > 0 {
-			out = append(out, fmt.Sprintf("%s=%d", name, v))
-		}
-	}
-	return strings.Join(out, " ")
 }
 
 func (a *app) isisLevels(w io.Writer, r *pncv1.GetIsisResponse) error {
@@ -144,16 +123,7 @@ func lspName(l *pncv1.IsisLsp) string {
 
 // lspBits are the bits of an LSP as letters.
 func lspBits(l *pncv1.IsisLsp) string {
-	var out []string
-	for _, b := range []struct {
-		on   bool
-		name string
-	}{{l.GetOverload(), "OL"}, {l.GetAttached(), "ATT"}, {l.GetOwn(), "own"}, {!l.GetReachable(), "unreachable"}, {l.GetLifetime() == 0, "purged"}} {
-		if b.on {
-			out = append(out, b.name)
-		}
-	}
-	return strings.Join(out, ",")
+	return those(word{l.GetOverload(), "OL"}, word{l.GetAttached(), "ATT"}, word{l.GetOwn(), "own"}, word{!l.GetReachable(), "unreachable"}, word{l.GetLifetime() == 0, "purged"})
 }
 
 func lspTable(w io.Writer, list []*pncv1.IsisLsp) error {
@@ -165,19 +135,15 @@ func lspTable(w io.Writer, list []*pncv1.IsisLsp) error {
 }
 
 func lspBlocks(w io.Writer, list []*pncv1.IsisLsp) error {
-	for i, l := range list {
-		if i > 0 {
-			fmt.Fprintln(w)
-		}
-		fmt.Fprintf(w, "%s  level %d  sequence 0x%08x  checksum 0x%04x  lifetime %d  %s\n", lspName(l), l.GetLevel(), l.GetSequence(), l.GetChecksum(), l.GetLifetime(), lspBits(l))
-		for _, line := range l.GetLines() {
-			fmt.Fprintf(w, "  %s\n", line)
-		}
+	return writeEntries(w, list, func(l *pncv1.IsisLsp) string {
+		return fmt.Sprintf("%s  level %d  sequence 0x%08x  checksum 0x%04x  lifetime %d  %s", lspName(l), l.GetLevel(), l.GetSequence(), l.GetChecksum(), l.GetLifetime(), lspBits(l))
+	}, func(l *pncv1.IsisLsp) []string {
+		lines := l.GetLines()
 		for _, p := range l.GetPrefixes() {
-			fmt.Fprintf(w, "  %s\n", prefixLine(p))
+			lines = append(lines, prefixLine(p))
 		}
-	}
-	return nil
+		return lines
+	})
 }
 
 // prefixLine shows the P flag first: that is what the database is looked at for.

@@ -104,6 +104,9 @@ func New(cfg *config.Config, path string, log *logrus.Logger) (*Daemon, error) {
 			return nil, err
 		}
 	}
+	if len(cfg.OSPFs()) > 0 || cfg.OSPFAPI != nil {
+		return nil, errors.New("ospfv2, ospfv3, ospfapi: this version checks the sections and does not speak OSPF yet")
+	}
 	d.api = api.New(d.backends(), api.Options{Log: log.WithField("part", "api")})
 	return d, nil
 }
