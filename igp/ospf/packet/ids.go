@@ -53,6 +53,7 @@ const (
 	V3Link             LSType = 0x0008
 	V3IntraAreaPrefix  LSType = 0x2009
 	V3Grace            LSType = 0x000B
+	V3IntraAreaTE      LSType = 0xA00A // RFC 5329
 	V3ERouter          LSType = 0xA021
 	V3ENetwork         LSType = 0xA022
 	V3EInterAreaPrefix LSType = 0xA023

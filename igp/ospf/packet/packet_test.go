@@ -83,6 +83,11 @@ func TestWhatBreaksARuleInALSAIsNamed(t *testing.T) {
 		{"network LSA without routers", second(ParseV2Network([]byte{255, 255, 255, 0})), "at least one router"},
 		{"extended prefix of 33 bits", second(ParseV2ExtendedPrefixes(set(ext(), 5, 33))), "at most 32"},
 		{"flags of three octets", second(ParseV2ExtendedPrefixes(ext(TLV{V2SubPrefixFlags, []byte{1, 2, 3}}))), "multiple of 4 (RFC 9792"},
+		{"TE router address of three octets", second(ParseTERouterAddress(V2, AppendTLV(nil, TLV{1, []byte{10, 0, 0}}))), "must be 4 (RFC 3630"},
+		{"v3 TE router address of four octets", second(ParseTERouterAddress(V3, AppendTLV(nil, TLV{3, []byte{10, 0, 0, 1}}))), "must be 16 (RFC 5329"},
+		{"TE LSA, TLV behind the end", second(ParseTERouterAddress(V2, []byte{0, 1, 0, 5, 0})), "but 1 octets are left"},
+		{"source router ID of five octets", second(ParseSource(V2, []TLV{{V2SubSourceRouterID, make([]byte, 5)}})), "must be 4 (RFC 9084"},
+		{"source router address of five octets", second(ParseSource(V3, []TLV{{V3SubSourceRouterAddr, make([]byte, 5)}})), "must be 4 or 16 (RFC 9084"},
 		{"flags of none", second(ParseV2ExtendedPrefixes(ext(TLV{V2SubPrefixFlags, nil}))), "multiple of 4 (RFC 9792"},
 		{"TLV behind the end", second(ParseTLVs([]byte{0, 1, 0, 5, 0})), "but 1 octets are left"},
 		{"half a TLV", second(ParseTLVs([]byte{0, 1, 0})), "at least 4"},
@@ -174,6 +179,49 @@ func TestFlagBits(t *testing.T) {
 	}
 	if got := WithFlagBit(2); got[0] != 0x20 {
 		t.Errorf("bit 2 is %#x", got[0])
+	}
+}
+
+func TestTheRouterAddressOfTrafficEngineering(t *testing.T) {
+	four, six := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("2001:db8::1")
+	of := func(typ uint16, a netip.Addr) []byte { return AppendTLV(nil, TLV{typ, a.AsSlice()}) }
+	for _, c := range []struct {
+		name string
+		v    Version
+		body []byte
+		want netip.Addr
+	}{
+		{"OSPFv2", V2, of(1, four), four},
+		{"OSPFv3", V3, of(3, six), six},
+		{"OSPFv2, of a link", V2, of(2, four), netip.Addr{}},
+		{"OSPFv3, of a link", V3, of(2, six), netip.Addr{}},
+		{"nothing", V2, nil, netip.Addr{}},
+	} {
+		if got, err := ParseTERouterAddress(c.v, c.body); err != nil || got != c.want {
+			t.Errorf("%s: %s, %v", c.name, got, err)
+		}
+	}
+}
+
+// RFC 9084 section 2.
+func TestTheSourceOfAPrefix(t *testing.T) {
+	four, six := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("2001:db8::1")
+	for _, c := range []struct {
+		name string
+		v    Version
+		subs []TLV
+		want Source
+	}{
+		{"OSPFv2", V2, []TLV{{4, []byte{10, 0, 0, 9}}, {5, four.AsSlice()}}, Source{0x0A000009, four}},
+		{"OSPFv3", V3, []TLV{{27, []byte{10, 0, 0, 9}}, {28, six.AsSlice()}}, Source{0x0A000009, six}},
+		{"an IPv6 address in OSPFv2", V2, []TLV{{5, six.AsSlice()}}, Source{0, six}},
+		{"the first of several", V2, []TLV{{5, four.AsSlice()}, {5, six.AsSlice()}, {4, []byte{0, 0, 0, 1}}, {4, []byte{0, 0, 0, 2}}}, Source{1, four}},
+		{"the other version's sub-TLVs", V2, []TLV{{27, []byte{10, 0, 0, 9}}, {28, six.AsSlice()}}, Source{}},
+		{"none", V3, nil, Source{}},
+	} {
+		if got, err := ParseSource(c.v, c.subs); err != nil || got != c.want {
+			t.Errorf("%s: %+v, %v", c.name, got, err)
+		}
 	}
 }
 

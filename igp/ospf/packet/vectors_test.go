@@ -113,6 +113,10 @@ func retype(v Version, l LSA) (out []byte, known bool, err error) {
 		}
 		return g.Append(nil), true, nil
 	case key{V2, V2OpaqueArea}:
+		if l.ID.OpaqueType() == OpaqueTE {
+			_, err = ParseTERouterAddress(V2, b)
+			break
+		}
 		if l.ID.OpaqueType() != OpaqueExtendedPrefix {
 			_, err = ParseTLVs(b)
 			break
@@ -145,6 +149,8 @@ func retype(v Version, l LSA) (out []byte, known bool, err error) {
 			return nil, true, err
 		}
 		return e.Append(nil), true, nil
+	case key{V3, V3IntraAreaTE}:
+		_, err = ParseTERouterAddress(V3, b)
 	case key{V3, V3EInterAreaPrefix}, key{V3, V3EExternal}:
 		_, err = ParseV3ExtendedPrefixes(b)
 	default:
