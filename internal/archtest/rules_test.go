@@ -27,6 +27,8 @@ var rules = []rule{
 	{"igp/internal/...", nil},
 	{"igp/isis/packet", []string{"igp/wire"}},
 	{"igp/ospf/packet", []string{"igp/wire"}},
+	{"igp/ospf/marks", []string{"igp/ospf/packet"}},
+	{"igp/ospf/spf", []string{"igp/ospf/packet", "igp/spf"}},
 	{"igp/ospf/neighbor", []string{"igp/ospf/packet"}},
 	{"igp/ospf/iface", []string{"igp/ospf/packet", "igp/ospf/neighbor"}},
 	{"igp/ospf/auth", []string{"igp/keys", "igp/ospf/packet"}},
@@ -104,7 +106,7 @@ var libraries = []struct {
 
 // pure are packages without I/O: time is passed in, and nothing reaches the network, files or the kernel.
 var pure = []string{
-	"igp/spf",
+	"igp/spf", "igp/ospf/spf", "igp/ospf/marks",
 	"pnc", "bgp/nhc", "bgp/guard", "igp/wire", "igp/keys", "igp/due", "igp/backoff", "igp/isis/packet", "igp/isis/auth", "igp/isis/adjacency", "igp/isis/lsdb", "igp/isis/flooding", "igp/isis/origin", "igp/isis/spf",
 	"igp/ospf/packet", "igp/ospf/neighbor", "igp/ospf/iface", "igp/ospf/lsdb", "igp/ospf/flooding", "igp/ospf/auth", "proxyagent/message", "proxyagent/flowmap", "proxyagent/evidence", "proxyagent/readiness", "dataplane/roce",
 }
