@@ -35,6 +35,12 @@ func (q *Queue[K]) Drop(k K) {
 	}
 }
 
+// Has reports whether a key is in.
+func (q *Queue[K]) Has(k K) bool {
+	_, ok := q.keys.at[k]
+	return ok
+}
+
 // Len is the number of keys.
 func (q *Queue[K]) Len() int { return q.keys.Len() }
 

@@ -48,6 +48,9 @@ func TestTheQueueIsAMapSortedByTime(t *testing.T) {
 				first = at
 			}
 		}
+		if _, in := reference[id]; q.Has(id) != in {
+			t.Fatalf("%d is in: %t", id, q.Has(id))
+		}
 		if q.Next() != first || q.Len() != len(reference) {
 			t.Fatalf("next is %v of %d, want %v of %d", q.Next(), q.Len(), first, len(reference))
 		}

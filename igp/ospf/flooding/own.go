@@ -1,6 +1,7 @@
 package flooding
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,6 +18,10 @@ type ownKey struct {
 	ID   packet.ID
 }
 
+func (k ownKey) compare(o ownKey) int {
+	return cmp.Or(k.Where.compare(o.Where), cmp.Compare(k.Type, o.Type), cmp.Compare(k.ID, o.ID))
+}
+
 // own is an LSA that this router wants to be in the network.
 type own struct {
 	key     packet.Key
@@ -30,6 +35,7 @@ type own struct {
 // Originate makes an LSA be in the network from now on, or changes it (RFC 2328 section 12.4). An LSA of the
 // domain's scope is refused: a leaf says nothing beyond its area.
 func (m *Machine) Originate(now time.Time, w Where, t packet.LSType, id packet.ID, options uint8, body []byte) error {
+	m.now = now
 	scope := t.Scope(m.cfg.Version)
 	switch {
 	case scope == packet.ScopeAS:
@@ -68,8 +74,21 @@ func (m *Machine) soon(now time.Time, o *own) {
 	}
 }
 
-// make originates what is due.
+// make originates what is due, and plans what is next.
 func (m *Machine) make(now time.Time, w Where, o *own) {
+	m.makeNow(now, w, o)
+	m.replan(ownKey{w, o.key.Type, o.key.ID}, o)
+}
+
+func (m *Machine) replan(k ownKey, o *own) {
+	if at := o.next(m.cfg.Refresh); !at.IsZero() {
+		m.plan.Set(k, at)
+	} else {
+		m.plan.Drop(k)
+	}
+}
+
+func (m *Machine) makeNow(now time.Time, w Where, o *own) {
 	if o.wrap || o.next(m.cfg.Refresh).After(now) {
 		return
 	}
@@ -108,21 +127,19 @@ func (m *Machine) store(now time.Time, w Where, lsa packet.LSA) {
 	if err != nil {
 		return // own LSAs are stored beyond the limit
 	}
-	m.installed(w, e)
-	m.flood(now, w, e, nil, nil)
-	if change != lsdb.Refreshed {
-		m.seen(w, lsa.Key)
-	}
+	m.installed(w, e, change, nil, nil)
 }
 
 // Withdraw flushes an own LSA (RFC 2328 section 14.1).
 func (m *Machine) Withdraw(now time.Time, w Where, t packet.LSType, id packet.ID) {
+	m.now = now
 	k := ownKey{w, t, id}
 	o := m.own[k]
 	if o == nil {
 		return
 	}
 	delete(m.own, k)
+	m.plan.Drop(k)
 	if db := m.DB(w); db != nil {
 		if e := db.Get(o.key); e != nil {
 			m.flush(now, w, e)
@@ -137,33 +154,42 @@ func (m *Machine) WithdrawAll(now time.Time) {
 	}
 }
 
-// Pending reports whether a neighbour has an LSA yet to acknowledge.
-func (m *Machine) Pending() bool {
-	for _, l := range m.links {
-		for _, p := range l.peers {
-			if len(p.waits) > 0 {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // flush makes an instance that is in the database reach MaxAge, and tells everybody: the same octets but for the
 // age, so that its checksum stays right whoever made it.
 func (m *Machine) flush(now time.Time, w Where, e *lsdb.Entry) {
+	if e.AgeSeconds() == packet.MaxAge { // everybody is being told
+		m.check(w, e.Key)
+		return
+	}
 	raw := e.LSA.Append(nil, packet.MaxAge)
 	if lsa, err := packet.ParseLSA(m.cfg.Version, raw); err == nil {
 		m.store(now, w, lsa)
 	}
 }
 
+// selfOriginated reports whether an LSA is this router's: by its router ID, or, a network LSA of OSPFv2, by the
+// address of an interface (RFC 2328 section 13.4).
+func (m *Machine) selfOriginated(k packet.Key) bool {
+	if k.Adv == m.cfg.Router {
+		return true
+	}
+	if m.cfg.Version != packet.V2 || k.Type != packet.V2Network || k.ID == 0 {
+		return false
+	}
+	for _, l := range m.links {
+		if l.address == k.ID {
+			return true
+		}
+	}
+	return false
+}
+
 // ownReceived takes an own LSA that is newer than what this life has made (RFC 2328 section 13.4). It is in the
 // database by now: what is still wanted is made anew with a higher number, and else the received copy is
-// flushed.
+// flushed, of whatever type it is, and as it was received.
 func (m *Machine) ownReceived(now time.Time, w Where, e *lsdb.Entry) {
 	m.count.OwnNewer++
-	o := m.own[ownKey{w, e.Type, e.ID}]
+	o := m.ownOf(w, e.Key)
 	switch {
 	case o != nil && !o.wrap:
 		m.soon(now, o)
@@ -175,6 +201,13 @@ func (m *Machine) ownReceived(now time.Time, w Where, e *lsdb.Entry) {
 
 // forget drops the own LSAs of databases that are gone.
 func (m *Machine) forget(gone func(Where) bool) {
-	maps.DeleteFunc(m.own, func(k ownKey, _ *own) bool { return gone(k.Where) })
-	maps.DeleteFunc(m.dying, func(k dying, _ struct{}) bool { return gone(k.Where) })
+	for k := range m.own {
+		if gone(k.Where) {
+			delete(m.own, k)
+			m.plan.Drop(k)
+		}
+	}
+	isGone := func(w Where, _ map[packet.Key]struct{}) bool { return gone(w) }
+	maps.DeleteFunc(m.dying.all, isGone)
+	maps.DeleteFunc(m.dying.open, isGone)
 }

@@ -10,7 +10,8 @@ import (
 // ReceiveUpdate takes a link state update of a neighbour. The error is ErrBadRequest, or says that the neighbour
 // may send none.
 func (m *Machine) ReceiveUpdate(now time.Time, id InterfaceID, from packet.ID, u *packet.Update) error {
-	l, p, err := m.peerOf(id, from)
+	m.now = now
+	l, p, err := m.senderOf(id, from)
 	if err != nil {
 		return err
 	}
@@ -29,9 +30,9 @@ func (m *Machine) ReceiveUpdate(now time.Time, id InterfaceID, from packet.ID, u
 	return nil
 }
 
-// acknowledge sends direct acknowledgments.
+// acknowledge sends acknowledgments: direct ones to a neighbour, delayed ones to all.
 func (m *Machine) acknowledge(l *link, to packet.ID, list []packet.Header) {
-	for room := max(l.size/packet.HeaderLen, 1); len(list) > 0; {
+	for room := l.acksFit(); len(list) > 0; {
 		n := min(len(list), room)
 		m.send(l.id, to, &packet.Ack{Headers: list[:n:n]})
 		list = list[n:]
@@ -60,7 +61,7 @@ func (m *Machine) receive(now time.Time, l *link, p *peer, lsa packet.LSA) (dire
 	if have != nil {
 		newer = lsa.Newer(have.HeaderNow(now))
 	}
-	own := lsa.Adv == m.cfg.Router
+	own := m.selfOriginated(lsa.Key)
 	switch {
 	case newer > 0:
 		// One's own are never too soon: after a restart the network's copy, often one at MaxAge, may come right
@@ -77,7 +78,7 @@ func (m *Machine) receive(now time.Time, l *link, p *peer, lsa packet.LSA) (dire
 	case newer == 0:
 		m.count.Duplicate++
 		if h, waits := p.waits[lsa.Key]; waits && h.Newer(lsa.Header) == 0 {
-			delete(p.waits, lsa.Key) // an implied acknowledgment
+			m.acknowledged(l, p, lsa.Key) // implied
 			return false, nil
 		}
 		return true, nil
@@ -99,113 +100,66 @@ func (p *peer) requested(k packet.Key) bool {
 
 // install takes a newer instance: step 5 of RFC 2328 section 13.
 func (m *Machine) install(now time.Time, l *link, p *peer, w Where, lsa packet.LSA, own bool) {
-	db := m.DB(w)
-	e, change, err := db.Install(now, lsa, own)
+	e, change, err := m.DB(w).Install(now, lsa, own)
 	if err != nil {
+		// RFC 1765 section 1 (2): it is neither stored nor acknowledged. Asked for again it would come again, and
+		// the adjacency never be full.
 		m.count.Full++
+		p.Satisfy(lsa.Key)
 		return
 	}
 	m.count.Stored++
-	m.installed(w, e)
-	back := m.flood(now, w, e, l, p)
-	if !back {
-		if l.acks == nil {
-			l.ackAt = now.Add(m.cfg.AckDelay)
-		}
-		l.acks = append(l.acks, lsa.Header)
-	}
-	if change != lsdb.Refreshed {
-		m.seen(w, lsa.Key)
+	if back := m.installed(w, e, change, l, p); !back {
+		m.delayAck(now, l, lsa.Header)
 	}
 	if own {
 		m.ownReceived(now, w, e)
 	}
 }
 
-// installed takes older instances off all retransmission lists, and notes whether the LSA is to be removed.
-func (m *Machine) installed(w Where, e *lsdb.Entry) {
-	m.eachLink(w, func(l *link) {
-		for _, p := range l.peers {
-			delete(p.waits, e.Key)
-		}
-	})
-	if e.AgeSeconds() == packet.MaxAge {
-		m.dying[dying{w, e.Key}] = struct{}{}
-	} else {
-		delete(m.dying, dying{w, e.Key})
+// installed floods an instance that was stored, and tells those who read the databases when it means something new.
+func (m *Machine) installed(w Where, e *lsdb.Entry, change lsdb.Change, on *link, from *peer) (back bool) {
+	back = m.flood(w, e, change != lsdb.Refreshed, on, from)
+	m.dying.mark(w, e)
+	// Each instance of a grace LSA begins a period.
+	if change != lsdb.Refreshed || e.IsGrace(m.cfg.Version) {
+		m.seen(w, e.Key)
 	}
-}
-
-// flood passes an LSA on (RFC 2328 section 13.3); on and from say how it came, nil for an own one. It reports
-// whether the LSA went out on the interface that it came from.
-func (m *Machine) flood(now time.Time, w Where, e *lsdb.Entry, on *link, from *peer) (back bool) {
-	m.eachLink(w, func(l *link) {
-		added := false
-		for _, p := range l.peers {
-			if !p.Flooding() || p == from || e.Type.Opaque() && m.cfg.Version == packet.V2 && !p.Opaque() {
-				if p == from {
-					p.satisfied(e.Header)
-				}
-				continue
-			}
-			if !p.Full() && p.satisfied(e.Header) {
-				continue
-			}
-			if len(p.waits) == 0 {
-				p.again = now.Add(m.cfg.Retransmit)
-			}
-			p.waits[e.Key] = e.Header
-			added = true
-		}
-		if !added || l == on && from.Designated() {
-			return // nobody wants it; or the Designated Router has told all others
-		}
-		m.sendLSAs(now, l, 0, []*lsdb.Entry{e})
-		back = back || l == on
-	})
 	return back
 }
 
-// satisfied takes an LSA off a neighbour's request list, unless the one asked for is newer. It reports whether
-// the neighbour needs it no more.
-func (p *peer) satisfied(h packet.Header) bool {
-	asked, yes := p.Requested(h.Key)
-	if !yes {
-		return false
+// delayAck has an LSA acknowledged together with others: after a while, or when a packet is full of them.
+func (m *Machine) delayAck(now time.Time, l *link, h packet.Header) {
+	if l.acks == nil {
+		l.ackAt = now.Add(m.cfg.AckDelay)
 	}
-	newer := h.Newer(asked)
-	if newer >= 0 {
-		p.Satisfy(h.Key)
+	if l.acks = append(l.acks, h); len(l.acks) >= l.acksFit() {
+		m.sendAcks(l)
 	}
-	return newer <= 0
 }
 
+func (m *Machine) sendAcks(l *link) {
+	m.acknowledge(l, 0, l.acks)
+	l.acks = nil
+}
+
+// acksFit is how many headers an acknowledgment has room for.
+func (l *link) acksFit() int { return max(l.size/packet.HeaderLen, 1) }
+
 // ReceiveAck takes acknowledgments of a neighbour (RFC 2328 section 13.7).
-func (m *Machine) ReceiveAck(_ time.Time, id InterfaceID, from packet.ID, a *packet.Ack) error {
-	_, p, err := m.peerOf(id, from)
+func (m *Machine) ReceiveAck(now time.Time, id InterfaceID, from packet.ID, a *packet.Ack) error {
+	m.now = now
+	l, p, err := m.senderOf(id, from)
 	if err != nil {
 		return err
 	}
 	for _, h := range a.Headers {
 		if waits, yes := p.waits[h.Key]; yes && waits.Newer(h) == 0 {
-			delete(p.waits, h.Key)
+			m.acknowledged(l, p, h.Key)
 			m.count.Acknowledged++
 		} else {
 			m.count.UnexpectedAcks++
 		}
 	}
 	return nil
-}
-
-// sendLSAs sends LSAs in as few updates as the interface's MTU allows.
-func (m *Machine) sendLSAs(now time.Time, l *link, to packet.ID, list []*lsdb.Entry) {
-	lsas := make([]packet.LSA, len(list))
-	for i, e := range list {
-		raw := e.AppendTo(nil, now, m.cfg.TransmitDelay)
-		lsas[i] = packet.LSA{Raw: raw}
-		lsas[i].Header, _ = packet.ParseHeader(m.cfg.Version, raw)
-	}
-	for _, u := range packet.Updates(lsas, l.size) {
-		m.send(l.id, to, u)
-	}
 }

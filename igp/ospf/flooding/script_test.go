@@ -20,7 +20,13 @@ import (
 //	if 1 [area=5] [stub] [nssa] [size=200]       an interface; area 0 and 1476 octets unless said otherwise
 //	no-if 1
 //	peer 1 2 full | peer 1 2 exchange asks=r3/5,r4/1 | peer 1 2 full dr | peer 1 2 full no-opaque
+//	peer 1 2 init                                its LSAs are not taken
 //	no-peer 1 2
+//	address 1 104                                of interface 1
+//	burst 2 100ms                                as the first line: so many LSAs at once
+//	retransmit 1 2 r4 ...                        neighbour 2 was not told of these
+//	waits 1 2 3 | changed 1 2 yes                the length of its retransmission list; whether a change is on it
+//	asks 1 2 r4 ...                              its request list
 //	own r 0 text | own l 1 text                  router LSA of area 0; opaque LSA of link 1: text is the body
 //	unown r 0 | stop
 //	> 1 2 upd r3/5 [r4/1/max ...] [badsum]       an update of neighbour 2 on interface 1
@@ -31,11 +37,11 @@ import (
 //	< 1 * ack r3/5
 //	= r3/5 [area=5] | = r3 none | = r1 text x
 //
-// An LSA is its kind (r router, n NSSA, x external, o opaque of an area, l opaque of a link, a opaque of the domain,
-// z a type that nobody knows), its router, its sequence number counted from 1, and /max for MaxAge or /age. A body is
+// An LSA is its kind (r router, n NSSA, x external, w network, whose link state ID is 100 more than its router; o opaque
+// of an area, l opaque of a link, a opaque of the domain, z a type that nobody knows), its router, its sequence number counted from 1, and /max for MaxAge or /age. A body is
 // given with =text behind. Router 1 is this one.
 func TestExchanges(t *testing.T) {
-	for _, e := range exchanges.Read(t, "testdata/exchanges.txt", 38) {
+	for _, e := range exchanges.Read(t, "testdata/exchanges.txt", 70) {
 		e.Run(t, e.Name, func(s *exchanges.Script) exchanges.Verbs {
 			s.AnyOrder = true
 			return &script{Script: s, peers: map[packet.ID]*fakePeer{}, m: New(Config{Version: packet.V2, Router: 1, MaxLSAs: 10})}
@@ -46,11 +52,12 @@ func TestExchanges(t *testing.T) {
 type fakePeer struct {
 	id                       packet.ID
 	full, opaque, designated bool
+	down                     bool
 	asks                     map[packet.Key]packet.Header
 }
 
 func (p *fakePeer) Router() packet.ID    { return p.id }
-func (p *fakePeer) Flooding() bool       { return true }
+func (p *fakePeer) Flooding() bool       { return !p.down }
 func (p *fakePeer) Full() bool           { return p.full }
 func (p *fakePeer) Opaque() bool         { return p.opaque }
 func (p *fakePeer) Designated() bool     { return p.designated }
@@ -69,7 +76,7 @@ type script struct {
 func (s *script) Wake() time.Time { return s.m.Wake() }
 
 var kinds = map[byte]packet.LSType{
-	'r': packet.V2Router, 'n': packet.V2NSSA, 'x': packet.V2External, 'o': packet.V2OpaqueArea, 'l': packet.V2OpaqueLink, 'a': packet.V2OpaqueAS, 'z': 13,
+	'r': packet.V2Router, 'w': packet.V2Network, 'n': packet.V2NSSA, 'x': packet.V2External, 'o': packet.V2OpaqueArea, 'l': packet.V2OpaqueLink, 'a': packet.V2OpaqueAS, 'z': 13,
 }
 
 // lsa makes an LSA of its notation.
@@ -78,7 +85,10 @@ func (s *script) lsa(text string) packet.LSA {
 	part := strings.Split(text, "/")
 	router := packet.ID(s.Number(part[0][1:]))
 	h := packet.Header{Age: 1, Key: packet.Key{Type: kinds[part[0][0]], ID: router, Adv: router}}
-	if h.Type.Opaque() {
+	switch {
+	case h.Type == packet.V2Network:
+		h.ID += 100
+	case h.Type.Opaque():
 		h.ID = packet.OpaqueID(packet.OpaqueExtendedPrefix, 0)
 	}
 	if len(part) > 1 {
@@ -157,6 +167,28 @@ func (s *script) Do(f []string) bool {
 		s.peer(f)
 	case "no-peer":
 		s.m.RemovePeer(InterfaceID(s.Number(f[1])), packet.ID(s.Number(f[2])))
+	case "address":
+		s.m.SetAddress(InterfaceID(s.Number(f[1])), packet.ID(s.Number(f[2])))
+	case "burst":
+		c := s.m.cfg
+		c.Burst, c.BurstInterval = s.Number(f[1]), s.Duration(f[2])
+		s.m.Retime(c)
+	case "retransmit":
+		var keys []packet.Key
+		for _, text := range f[3:] {
+			keys = append(keys, s.lsa(text).Key)
+		}
+		s.Refused(s.m.Retransmit(s.Now, InterfaceID(s.Number(f[1])), packet.ID(s.Number(f[2])), keys))
+	case "waits":
+		if got := s.m.Waiting(InterfaceID(s.Number(f[1])), packet.ID(s.Number(f[2]))); got != s.Number(f[3]) {
+			s.Fatalf("%d wait", got)
+		}
+	case "changed":
+		if got := s.m.Changed(InterfaceID(s.Number(f[1])), packet.ID(s.Number(f[2]))); got != (f[3] == "yes") {
+			s.Fatalf("is %t", got)
+		}
+	case "asks":
+		s.asks(s.peers[packet.ID(s.Number(f[2]))], f[3:])
 	case "own":
 		kind := f[1][0]
 		l := s.lsa(f[1] + "1")
@@ -177,7 +209,7 @@ func (s *script) Do(f []string) bool {
 }
 
 func (s *script) peer(f []string) {
-	p := &fakePeer{id: packet.ID(s.Number(f[2])), full: f[3] == "full", opaque: !slices.Contains(f, "no-opaque"), designated: slices.Contains(f, "dr"), asks: map[packet.Key]packet.Header{}}
+	p := &fakePeer{id: packet.ID(s.Number(f[2])), full: f[3] == "full", down: f[3] == "init", opaque: !slices.Contains(f, "no-opaque"), designated: slices.Contains(f, "dr"), asks: map[packet.Key]packet.Header{}}
 	if v, ok := option(f, "asks"); ok {
 		for _, text := range strings.Split(v, ",") {
 			l := s.lsa(text)
@@ -190,6 +222,17 @@ func (s *script) peer(f []string) {
 	}
 	s.peers[p.id] = p
 	s.m.SetPeer(InterfaceID(s.Number(f[1])), p)
+}
+
+func (s *script) asks(p *fakePeer, want []string) {
+	for _, text := range want {
+		if _, yes := p.asks[s.lsa(text).Key]; !yes {
+			s.Fatalf("%s is not asked for", text)
+		}
+	}
+	if len(p.asks) != len(want) {
+		s.Fatalf("%d are asked for", len(p.asks))
+	}
 }
 
 func (s *script) receive(id InterfaceID, from packet.ID, typ string, list []string) {
@@ -339,16 +382,22 @@ func TestCountersSayWhatBecameOfEachLSA(t *testing.T) {
 		}
 		total++
 	}
-	want := Counters{Stored: 3, Duplicate: 1, Outdated: 1, UnknownMaxAge: 1, Unsupported: 1, TooSoon: 1}
+	if err := m.ReceiveUpdate(time.Unix(0, 0), 1, 9, &packet.Update{}); err == nil || errors.Is(err, ErrBadRequest) {
+		t.Errorf("of a stranger: %v", err)
+	}
+	m.SetPeer(1, &fakePeer{id: 8, down: true})
+	if err := m.ReceiveUpdate(time.Unix(0, 0), 1, 8, &packet.Update{}); err == nil || errors.Is(err, ErrBadRequest) {
+		t.Errorf("of a neighbour below Exchange: %v", err)
+	}
+	if err := m.ReceiveAck(time.Unix(0, 0), 7, 2, &packet.Ack{}); err == nil {
+		t.Errorf("on an interface that is not there: %v", err)
+	}
+	want := Counters{Stored: 3, Duplicate: 1, Outdated: 1, UnknownMaxAge: 1, Unsupported: 1, TooSoon: 1, BelowExchange: 3}
 	if got := m.Counters(); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	if sum := want.Stored + want.Duplicate + want.Outdated + want.UnknownMaxAge + want.Unsupported + want.TooSoon; sum != uint64(total) {
 		t.Errorf("%d of %d", sum, total)
-	}
-	err := m.ReceiveUpdate(time.Unix(0, 0), 1, 9, &packet.Update{})
-	if err == nil || errors.Is(err, ErrBadRequest) {
-		t.Errorf("of a stranger: %v", err)
 	}
 	if got := cmp.Compare(len(m.Tick(time.Unix(10, 0))), 0); got == 0 {
 		t.Error("nothing was sent")
