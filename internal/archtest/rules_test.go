@@ -109,7 +109,7 @@ var libraries = []struct {
 var pure = []string{
 	"igp/spf", "igp/ospf/spf", "igp/ospf/marks",
 	"pnc", "bgp/nhc", "bgp/guard", "igp/wire", "igp/keys", "igp/due", "igp/backoff", "igp/isis/packet", "igp/isis/auth", "igp/isis/adjacency", "igp/isis/lsdb", "igp/isis/flooding", "igp/isis/origin", "igp/isis/spf",
-	"igp/ospf/packet", "igp/ospf/neighbor", "igp/ospf/iface", "igp/ospf/lsdb", "igp/ospf/flooding", "igp/ospf/auth", "igp/ospf/ospfapi/message", "proxyagent/message", "proxyagent/flowmap", "proxyagent/evidence", "proxyagent/readiness", "dataplane/roce",
+	"igp/ospf/packet", "igp/ospf/neighbor", "igp/ospf/iface", "igp/ospf/lsdb", "igp/ospf/flooding", "igp/ospf/auth", "igp/ospf/ospfapi/message", "igp/ospf/ospfapi/learner", "proxyagent/message", "proxyagent/flowmap", "proxyagent/evidence", "proxyagent/readiness", "dataplane/roce",
 }
 
 // inputOutput are the imports that a pure package must not have. net/netip holds addresses only.
