@@ -8,7 +8,6 @@ import (
 
 	"pncd/api"
 	"pncd/bgp"
-	"pncd/igp/isis/speaker"
 	"pncd/internal/config"
 	"pncd/internal/telemetry"
 )
@@ -138,11 +137,9 @@ func (d *Daemon) reload(old, next *config.Config, changes []string) error {
 	if err != nil {
 		return err
 	}
-	var isis speaker.Config
-	if next.ISIS != nil {
-		if isis, err = isisSettings(next, d.node); err != nil {
-			return err
-		}
+	igps, err := d.igpChanges(next)
+	if err != nil {
+		return err
 	}
 	enable := d.enabled.Load()
 	if old.Enabled != next.Enabled {
@@ -188,7 +185,7 @@ func (d *Daemon) reload(old, next *config.Config, changes []string) error {
 	}
 	d.config.Store(next)
 	d.appliedAt.Store(d.now().UnixNano())
-	d.reconfigureISIS(context.Background(), old.ISIS, next.ISIS, isis)
+	d.reconfigureIGPs(context.Background(), old, next, igps)
 	d.switchTo(enable, p, units)
 	return nil
 }

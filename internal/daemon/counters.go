@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"context"
 	"sort"
 
 	pncv1 "pncd/api/pnc/v1"
@@ -110,47 +109,6 @@ func (d *Daemon) bgpCounts() []count {
 		{part: "bgp", name: "engine-panics", value: c.EnginePanics, help: "Panics and fatal errors that the engine asked its logger for, refused."},
 		{part: "bgp", name: "coalesced", value: c.Coalesced, help: "Path events that a later one replaced before they were read."},
 	}
-}
-
-// isisCounts reads the system; one that is too busy to answer in time has no counters this time.
-func (d *Daemon) isisCounts() (out []count) {
-	if d.isis == nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), statusTimeout)
-	defer cancel()
-	st, err := d.isis.Isis(ctx)
-	if err != nil {
-		return nil
-	}
-	for reason, n := range st.GetDropped() {
-		out = append(out, count{"isis", "dropped", "PDUs that were not used, by reason.", n, [2]string{"reason", reason}})
-	}
-	for typ, n := range st.GetReceived() {
-		out = append(out, count{"isis", "received", "PDUs received, by type.", n, [2]string{"type", typ}})
-	}
-	refused := map[string]uint64{}
-	for _, c := range st.GetCircuits() {
-		for reason, n := range c.GetRefused() {
-			refused[reason] += n
-		}
-	}
-	for reason, n := range refused {
-		out = append(out, count{"isis", "hellos-refused", "Hellos that made no adjacency, by reason.", n, [2]string{"reason", reason}})
-	}
-	events := map[string]uint64{}
-	for _, l := range st.GetLevels() {
-		for name, n := range l.GetCounters() {
-			events[name] += n
-		}
-	}
-	for name, n := range events {
-		out = append(out, count{"isis", "lsps", "LSPs by what became of them, over all levels.", n, [2]string{"event", name}})
-	}
-	return append(out,
-		count{part: "isis", name: "used", value: st.GetUsed(), help: "PDUs that were used: those received, less those dropped."},
-		count{part: "isis", name: "queue-overflow", value: st.GetQueueOverflow(), help: "Frames lost because too many waited; they are sent again."},
-		count{part: "isis", name: "send-errors", value: st.GetSendErrors(), help: "Frames that could not be sent."})
 }
 
 func (d *Daemon) tableCounts() []count {

@@ -36,7 +36,9 @@ type Daemon struct {
 	tracker  *host.Tracker
 	routes   *host.Routes // which senders' prefixes there are, for those that follow the kernel
 	speaker  *bgp.Speaker // nil: no BGP
+	igps     []*igpPart   // those that are configured
 	isis     *isisPart    // nil: no IS-IS
+	attach   *attachment  // of the IGPs
 	api      *api.Server
 	rings    *ringBook
 	sender   senderSwitch
@@ -49,7 +51,7 @@ type Daemon struct {
 	appliedAt atomic.Int64 // Unix nanoseconds
 	parts     atomic.Pointer[parts]
 	enabled   atomic.Bool
-	marking   atomic.Bool // IS-IS may mark prefixes: from enabling until just before disabling
+	marking   atomic.Bool // the IGPs may mark prefixes: from enabling until just before disabling
 
 	control  sync.Mutex // held while the configuration or the switch changes
 	stopping bool       // the switch stays off from now on
@@ -99,8 +101,9 @@ func New(cfg *config.Config, path string, log *logrus.Logger) (*Daemon, error) {
 			return nil, err
 		}
 	}
+	d.attach = newAttachment(veths(cfg), log.WithField("part", "interfaces"))
 	if cfg.ISIS != nil {
-		if d.isis, err = d.newISIS(cfg); err != nil {
+		if err = d.newISIS(cfg); err != nil {
 			return nil, err
 		}
 	}
@@ -157,8 +160,11 @@ func (d *Daemon) Run(ctx context.Context, reload <-chan os.Signal) error {
 	if d.speaker != nil {
 		services.start("bgp", d.runSpeaker)
 	}
-	if d.isis != nil {
-		services.start("isis", d.isis.Run)
+	if len(d.igps) > 0 {
+		services.start("interfaces", d.attach.run) // removes them when what was announced is purged
+	}
+	for _, p := range d.igps {
+		services.start(p.name, p.Run)
 	}
 	return d.serve(ctx, services, reload)
 }

@@ -1,21 +1,11 @@
 package daemon
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"maps"
 	"net/netip"
-	"os"
 	"slices"
-	"strings"
-	"sync"
-
-	"github.com/sirupsen/logrus"
 
 	"pncd/dataplane/host"
-	"pncd/igp"
 	"pncd/igp/backoff"
 	"pncd/igp/isis/adjacency"
 	"pncd/igp/isis/auth"
@@ -23,34 +13,37 @@ import (
 	"pncd/igp/isis/speaker"
 	"pncd/internal/config"
 	"pncd/pnc"
-	"pncd/proxyagent/readiness"
 )
 
-// isisPart is the IS-IS system, and what brings it the state of its interfaces.
-type isisPart struct {
-	*speaker.Speaker
-	links  *host.Interfaces
-	attach *attachment
-	log    logrus.FieldLogger
-
-	mu       sync.Mutex
-	marked   []igp.Advertisement
-	circuits []string         // names of their interfaces
-	errs     map[string]error // why a circuit whose link is up isn't used
+// isisProtocol is IS-IS. It carries the proxy's address in a sub-TLV of either family, whatever the prefix is.
+var isisProtocol = protocol{
+	name: "isis", link: "circuit", source: pnc.SourceISIS,
+	policy: func(c *config.Config) *igpPolicy {
+		if c.ISIS == nil {
+			return nil
+		}
+		return &igpPolicy{c.ISIS.Advertise, c.ISIS.AcceptProxies}
+	},
+	carries: func(prefix, proxy netip.Addr) bool { return true },
 }
 
-func (d *Daemon) newISIS(c *config.Config) (*isisPart, error) {
+// isisPart is the IS-IS system.
+type isisPart struct {
+	*igpPart
+	*speaker.Speaker
+}
+
+func (d *Daemon) newISIS(c *config.Config) error {
 	settings, err := isisSettings(c, d.node)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	log := d.log.WithField("part", "isis")
-	p := &isisPart{log: log, errs: map[string]error{}, circuits: circuitNames(settings), attach: newAttachment(isisVeths(c.ISIS), log)}
-	if p.Speaker, err = speaker.NewSpeaker(settings, d.isisLearned, log); err != nil {
-		return nil, err
+	p := &isisPart{igpPart: d.newIGP(isisProtocol, circuitNames(settings))}
+	if p.Speaker, err = speaker.NewSpeaker(settings, d.learned(isisProtocol), p.log); err != nil {
+		return err
 	}
-	p.links = host.NewInterfaces(host.InterfacesConfig{Names: p.circuits, OnChange: p.linksChanged}, log)
-	return p, nil
+	p.igpPart.speaker, p.changed, p.stopped, d.isis = p.Speaker, p.linkChanged, speaker.ErrStopped, p
+	return nil
 }
 
 func circuitNames(c speaker.Config) (names []string) {
@@ -60,85 +53,27 @@ func circuitNames(c speaker.Config) (names []string) {
 	return names
 }
 
-// reconfigure changes the running system and the interfaces that are followed.
-func (p *isisPart) reconfigure(ctx context.Context, c speaker.Config, veths map[string]host.VethConfig) error {
-	if err := p.Reconfigure(ctx, c); err != nil {
-		return err
-	}
-	names := circuitNames(c)
-	p.mu.Lock()
-	p.circuits = names
-	maps.DeleteFunc(p.errs, func(name string, _ error) bool { return !slices.Contains(names, name) })
-	p.mu.Unlock()
-	p.links.Follow(names)
-	p.attach.want(veths)
-	return nil
+// change reads what a configuration changes.
+func (p *isisPart) change(next *config.Config, node string) (igpChange, error) {
+	settings, err := isisSettings(next, node)
+	return igpChange{part: p.igpPart, names: circuitNames(settings), apply: func(ctx context.Context) error { return p.Reconfigure(ctx, settings) }}, err
 }
 
-// Run speaks until ctx ends, on interfaces that it makes where it is told to.
-func (p *isisPart) Run(ctx context.Context) error {
-	attaching, detach := context.WithCancel(context.Background())
-	attached := make(chan error, 1)
-	go func() { attached <- p.attach.run(attaching) }()
-	err := p.speak(ctx)
-	detach()
-	return errors.Join(err, <-attached)
-}
-
-// speak follows the interfaces as long as the speaker purges what it announced.
-func (p *isisPart) speak(ctx context.Context) error {
-	following, stop := context.WithCancel(context.Background())
-	followed := make(chan error, 1)
-	go func() { followed <- p.links.Run(following) }()
-	spoke := make(chan error, 1)
-	speaking, hush := context.WithCancel(ctx)
-	defer hush()
-	go func() { spoke <- p.Speaker.Run(speaking) }()
-	select {
-	case err := <-spoke:
-		stop()
-		return errors.Join(err, <-followed)
-	case err := <-followed: // not told to: nothing is known of the interfaces any more
-		stop()
-		hush()
-		return errors.Join(err, <-spoke)
-	}
-}
-
-// linksChanged tells the speaker the state of its interfaces; one that isn't there is down.
-func (p *isisPart) linksChanged(now map[string]host.Interface) {
-	p.mu.Lock()
-	names := p.circuits
-	p.mu.Unlock()
-	p.attach.linksChanged(now)
-	for _, name := range names {
-		i, there := now[name]
-		l := speaker.Link{}
-		if there && i.Up && i.Carrier && len(i.MAC) == 6 {
-			l = speaker.Link{Up: true, Index: i.Index, MTU: i.MTU, MAC: [6]byte(i.MAC)}
-			for _, a := range i.Addresses {
-				switch a := a.Addr(); {
-				case a.Is4():
-					l.IPv4 = append(l.IPv4, a)
-				case a.IsLinkLocalUnicast():
-					l.IPv6 = append(l.IPv6, a)
-				}
+// linkChanged tells the speaker the state of a circuit's interface.
+func (p *isisPart) linkChanged(ctx context.Context, name string, i *host.Interface) error {
+	l := speaker.Link{}
+	if i != nil && len(i.MAC) == 6 {
+		l = speaker.Link{Up: true, Index: i.Index, MTU: i.MTU, MAC: [6]byte(i.MAC)}
+		for _, a := range i.Addresses {
+			switch a := a.Addr(); {
+			case a.Is4():
+				l.IPv4 = append(l.IPv4, a)
+			case a.IsLinkLocalUnicast():
+				l.IPv6 = append(l.IPv6, a)
 			}
 		}
-		err := p.LinkChanged(context.Background(), name, l)
-		if errors.Is(err, speaker.ErrStopped) {
-			return
-		}
-		if err != nil {
-			p.log.WithError(err).WithField("circuit", name).Error("the circuit can't be used")
-		}
-		p.mu.Lock()
-		p.errs[name] = err
-		if !there {
-			p.errs[name] = cmp.Or(p.attach.err(name), errors.New("there is no such interface"))
-		}
-		p.mu.Unlock()
 	}
+	return p.LinkChanged(ctx, name, l)
 }
 
 var (
@@ -205,11 +140,9 @@ func isisKeys(s *config.ISIS) (levels map[uint8]auth.Chain, circuits map[string]
 // isisChain sends the first key, and accepts all.
 func isisChain(name string, keys []config.Key) (c auth.Chain, err error) {
 	for i, k := range keys {
-		password := k.Password
-		if k.PasswordFile != "" {
-			if password, err = firstLine(k.PasswordFile); err != nil {
-				return c, &config.Error{Problems: []config.Problem{{Key: fmt.Sprintf("isis: %s: password_file of key %d", name, i), Rule: err.Error()}}}
-			}
+		password, err := secret(k, "isis: "+name, i)
+		if err != nil {
+			return c, err
 		}
 		algorithm, err := auth.ParseAlgorithm(k.Algorithm)
 		if err != nil {
@@ -223,142 +156,27 @@ func isisChain(name string, keys []config.Key) (c auth.Chain, err error) {
 	return c, nil
 }
 
-// firstLine is what a password file holds.
-func firstLine(path string) (string, error) {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return "", err
-	}
-	line, _, _ := strings.Cut(string(b), "\n")
-	if line == "" {
-		return "", errors.New("the first line is empty")
-	}
-	return line, nil
-}
-
-// isisLearned brings what IS-IS knows to the table: every prefix, for one without the P flag can hide a
-// shorter one with it.
-func (d *Daemon) isisLearned(list []igp.Learned) {
-	now := d.now()
-	accept := prefixes(d.config.Load().ISIS.AcceptProxies)
-	updates := make([]pnc.Update, 0, len(list))
-	var rejected []pnc.Event
-	for _, l := range list {
-		u := pnc.Update{Withdraw: l.Gone, Route: pnc.Route{
-			Prefix: l.Prefix, Source: pnc.SourceISIS, Originator: l.Originator, Peer: l.Originator, PathID: uint32(l.Level), Metric: l.Cost,
-		}}
-		if l.P {
-			r := &u.Route
-			r.Proxy = l.Proxy
-			detail := ""
-			if r.Disregarded, detail = judgeProxy(l.Proxy, accept); r.Disregarded != pnc.DisregardNone {
-				rejected = append(rejected, pnc.Event{Kind: pnc.EventDisregarded, Route: *r, Reason: r.Disregarded, Detail: detail})
-			}
-		}
-		updates = append(updates, u)
-	}
-	d.table.Apply(now, updates...)
-	for _, e := range rejected {
-		d.table.Disregard(now, e)
-	}
-}
-
-// judgeProxy says why the proxy that a P flag names is not believed.
-func judgeProxy(proxy netip.Addr, accept []netip.Prefix) (pnc.DisregardReason, string) {
-	if !proxy.IsValid() {
-		return pnc.DisregardInvalidProxyAddress, "the originator says no address: neither a source router ID nor a TE router ID"
-	}
-	if err := pnc.CheckProxy(proxy); err != nil {
-		return pnc.DisregardInvalidProxyAddress, err.Error()
-	}
-	if len(accept) > 0 && !slices.ContainsFunc(accept, func(p netip.Prefix) bool { return p.Contains(proxy) }) {
-		return pnc.DisregardProxyNotAccepted, "isis.accept_proxies has no prefix with " + proxy.String()
-	}
-	return pnc.DisregardNone, ""
-}
-
-// setMarking lets IS-IS mark prefixes, or takes all marks away.
-func (d *Daemon) setMarking(on bool) {
-	d.marking.Store(on)
-	cfg, _ := d.withSources(d.config.Load())
-	d.senders.mu.Lock()
-	defer d.senders.mu.Unlock()
-	d.mark(cfg)
-}
-
-// mark lets IS-IS mark the prefixes that this proxy serves and is ready for. It needs senders.mu.
-func (d *Daemon) mark(c *config.Config) {
-	if d.isis == nil {
-		return
-	}
-	var ads []igp.Advertisement
-	if d.marking.Load() && c.ISIS.Advertise && c.Proxy != nil {
-		always := readinessConfig(c.Proxy).Always
-		for key, proxy := range d.senders.own {
-			st, known := d.senders.book.Get(key)
-			if key.Context == "" && (always || known && st.State.Announced()) {
-				ads = append(ads, igp.Advertisement{Prefix: key.Prefix, Proxy: proxy})
-			}
-		}
-	}
-	slices.SortFunc(ads, func(a, b igp.Advertisement) int { return a.Prefix.Compare(b.Prefix) })
-	p := d.isis
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !slices.Equal(p.marked, ads) {
-		p.marked = ads
-		p.Advertise(ads)
-	}
-}
-
-// marks reports whether IS-IS marks a sender although BGP doesn't announce it.
-func marks(c *config.Config, k readiness.Key) bool {
-	return c.ISIS != nil && c.ISIS.Advertise && k.Context == ""
-}
-
 // checkISIS says which of the changed keys of a reload need a restart: those that say who this system is, and
 // those that would end adjacencies.
-func checkISIS(old, next *config.ISIS) (keys []string) {
-	if (old == nil) != (next == nil) {
-		return []string{"isis: added or removed as a whole"}
+func checkISIS(old, next *config.ISIS) []string {
+	f := &fixed{section: "isis"}
+	if !f.whole(old != nil, next != nil) {
+		return f.keys
 	}
-	if old == nil {
-		return nil
-	}
-	changed := func(key string, was, is any) {
-		if a, b := fmt.Sprint(was), fmt.Sprint(is); a != b {
-			keys = append(keys, "isis."+key+": "+a+" -> "+b)
-		}
-	}
-	changed("net", old.NET, next.NET)
-	changed("areas", old.Areas, next.Areas)
-	changed("level", old.Level, next.Level)
-	changed("flag", old.Flag, next.Flag)
-	changed("multi_topology", old.MultiTopology, next.MultiTopology)
-	changed("max_lsps", old.MaxLSPs, next.MaxLSPs)
+	f.key("net", old.NET, next.NET)
+	f.key("areas", old.Areas, next.Areas)
+	f.key("level", old.Level, next.Level)
+	f.key("flag", old.Flag, next.Flag)
+	f.key("multi_topology", old.MultiTopology, next.MultiTopology)
+	f.key("max_lsps", old.MaxLSPs, next.MaxLSPs)
 	for _, x := range old.Circuits {
 		i := slices.IndexFunc(next.Circuits, func(y config.ISISCircuit) bool { return x.Interface == y.Interface })
 		if i < 0 {
 			continue
 		}
 		at, y := "circuits["+x.Interface+"].", next.Circuits[i]
-		changed(at+"type", x.Type, y.Type)
-		changed(at+"level", x.Level, y.Level)
+		f.key(at+"type", x.Type, y.Type)
+		f.key(at+"level", x.Level, y.Level)
 	}
-	return keys
-}
-
-// reconfigureISIS applies what can change; next is the configuration that is in force already.
-func (d *Daemon) reconfigureISIS(ctx context.Context, old, next *config.ISIS, settings speaker.Config) {
-	if d.isis == nil {
-		return
-	}
-	if err := d.isis.reconfigure(ctx, settings, isisVeths(next)); err != nil {
-		d.log.WithError(err).Error("isis: the settings were not changed")
-	}
-	if !slices.Equal(old.AcceptProxies, next.AcceptProxies) {
-		if err := d.isis.Replay(ctx); err != nil {
-			d.log.WithError(err).Error("isis: what was learned is not judged again")
-		}
-	}
+	return f.keys
 }

@@ -1,13 +1,12 @@
 package daemon
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
-	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -43,14 +42,61 @@ func (p *isisPart) Isis(ctx context.Context) (*pncv1.GetIsisResponse, error) {
 	for i := range st.Levels {
 		out.Levels = append(out.Levels, isisLevel(&st.Levels[i]))
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	for i := range st.Circuits {
 		c := &st.Circuits[i]
-		// Why its pair can't be made counts also while an interface of that name is there.
-		out.Circuits = append(out.Circuits, isisCircuit(c, cmp.Or(p.attach.err(c.Name), p.errs[c.Name])))
+		out.Circuits = append(out.Circuits, isisCircuit(c, p.linkError(c.Name)))
 	}
 	return out, nil
+}
+
+// summary is what the list of parts says.
+func (p *isisPart) summary(ctx context.Context) (s igpSummary, err error) {
+	st, err := p.Isis(ctx)
+	for _, c := range st.GetCircuits() {
+		s.links++
+		if c.GetUp() {
+			s.used++
+		}
+		for _, n := range c.GetNeighbors() {
+			if n.GetState() == "up" {
+				s.up++
+			}
+		}
+		if c.GetDetail() != "" {
+			s.notes = append(s.notes, c.GetInterface()+": "+c.GetDetail())
+		}
+	}
+	return s, err
+}
+
+// isisCounts reads the system; one that is too busy to answer in time has no counters this time.
+func (d *Daemon) isisCounts() (out []count) {
+	if d.isis == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), statusTimeout)
+	defer cancel()
+	st, err := d.isis.Isis(ctx)
+	if err != nil {
+		return nil
+	}
+	var refused, events []map[string]uint64
+	for _, c := range st.GetCircuits() {
+		refused = append(refused, c.GetRefused())
+	}
+	for _, l := range st.GetLevels() {
+		events = append(events, l.GetCounters())
+	}
+	return slices.Concat(
+		labelled("isis", "dropped", "PDUs that were not used, by reason.", "reason", st.GetDropped()),
+		labelled("isis", "received", "PDUs received, by type.", "type", st.GetReceived()),
+		labelled("isis", "hellos-refused", "Hellos that made no adjacency, by reason.", "reason", sum(refused...)),
+		labelled("isis", "lsps", "LSPs by what became of them, over all levels.", "event", sum(events...)),
+		[]count{
+			{part: "isis", name: "used", value: st.GetUsed(), help: "PDUs that were used: those received, less those dropped."},
+			{part: "isis", name: "queue-overflow", value: st.GetQueueOverflow(), help: "Frames lost because too many waited; they are sent again."},
+			{part: "isis", name: "send-errors", value: st.GetSendErrors(), help: "Frames that could not be sent."},
+		})
 }
 
 func isisLevel(l *speaker.LevelStatus) *pncv1.IsisLevel {
@@ -252,6 +298,3 @@ func isisPrefix(flag uint8, mt packet.MTID, p *packet.Prefix) *pncv1.IsisPrefix 
 	}
 	return out
 }
-
-// statusTimeout bounds how long metrics wait for the system.
-const statusTimeout = time.Second

@@ -135,7 +135,7 @@ func TestWhatISISLearnsIsInTheTable(t *testing.T) {
 		}
 		return l
 	}
-	d.isisLearned([]igp.Learned{
+	d.learned(isisProtocol)([]igp.Learned{
 		learned("10.1.0.0/24", "a", "192.0.2.1", 30), learned("10.1.0.0/24", "b", "192.0.2.2", 20),
 		learned("10.1.0.128/25", "a", "", 30), learned("10.2.0.0/24", "a", "198.51.100.1", 30), learned("10.3.0.0/24", "a", "none", 30),
 	})
@@ -169,7 +169,7 @@ func TestWhatISISLearnsIsInTheTable(t *testing.T) {
 	if strings.Join(reasons, " ") != "proxy-not-accepted invalid-proxy-address" {
 		t.Errorf("rejected: %v", reasons)
 	}
-	d.isisLearned([]igp.Learned{{Prefix: netip.MustParsePrefix("10.1.0.0/24"), Originator: "b", Level: 2, Gone: true}})
+	d.learned(isisProtocol)([]igp.Learned{{Prefix: netip.MustParsePrefix("10.1.0.0/24"), Originator: "b", Level: 2, Gone: true}})
 	if got := resolve("10.1.0.1"); got != "192.0.2.1" {
 		t.Errorf("after the nearer one is gone: %s", got)
 	}

@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	pncv1 "pncd/api/pnc/v1"
@@ -82,40 +81,10 @@ func (d *Daemon) partList() []*pncv1.Part {
 }
 
 func (d *Daemon) isisPart() *pncv1.Part {
-	p := &pncv1.Part{Name: "isis", State: pncv1.PartState_PART_STATE_OFF, Detail: "not configured"}
 	if d.isis == nil {
-		return p
+		return &pncv1.Part{Name: "isis", State: pncv1.PartState_PART_STATE_OFF, Detail: "not configured"}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), statusTimeout)
-	defer cancel()
-	st, err := d.isis.Isis(ctx)
-	if err != nil {
-		p.State, p.Detail = pncv1.PartState_PART_STATE_FAILED, err.Error()
-		return p
-	}
-	up, used := 0, 0
-	var why []string
-	for _, c := range st.GetCircuits() {
-		if c.GetUp() {
-			used++
-		}
-		for _, n := range c.GetNeighbors() {
-			if n.GetState() == "up" {
-				up++
-			}
-		}
-		if c.GetDetail() != "" {
-			why = append(why, c.GetInterface()+": "+c.GetDetail())
-		}
-	}
-	p.State, p.Detail = pncv1.PartState_PART_STATE_READY, fmt.Sprintf("%d neighbours up on %d of %d circuits", up, used, len(st.GetCircuits()))
-	if up == 0 && len(st.GetCircuits()) > 0 {
-		p.State = pncv1.PartState_PART_STATE_STARTING
-	}
-	if len(why) > 0 {
-		p.Detail += "; " + strings.Join(why, "; ")
-	}
-	return p
+	return igpStatusPart("isis", "circuit", d.isis.summary)
 }
 
 func (d *Daemon) bgpPart() *pncv1.Part {

@@ -14,8 +14,8 @@ import (
 	"pncd/internal/config"
 )
 
-// attachment makes the veth pairs of circuits, makes those again that vanish, as with the router's namespace,
-// and removes them at the end.
+// attachment makes the veth pairs of the IGPs, makes those again that vanish, as with the router's namespace, and
+// removes them at the end.
 type attachment struct {
 	log    logrus.FieldLogger
 	ensure func(host.VethConfig) error
@@ -40,16 +40,26 @@ func newAttachment(wanted map[string]host.VethConfig, log logrus.FieldLogger) *a
 	return a
 }
 
-// isisVeths are the pairs that a configuration asks for. The owner is what marks them: of one pncd at most in a
-// network namespace with this interface.
-func isisVeths(s *config.ISIS) map[string]host.VethConfig {
+// veths are the pairs that a configuration asks for. The owner is what marks them: of one pncd at most in a network
+// namespace with this interface.
+func veths(c *config.Config) map[string]host.VethConfig {
 	out := map[string]host.VethConfig{}
-	for _, x := range s.Circuits {
-		if v := x.Veth; v != nil {
-			out[x.Interface] = host.VethConfig{
-				Name: x.Interface, Peer: v.Peer, PeerNamespace: v.Namespace, Bridge: v.Bridge, MTU: v.MTU, Owner: "pncd isis circuit",
+	add := func(name string, v *config.Veth, owner string) {
+		if v != nil {
+			out[name] = host.VethConfig{
+				Name: name, Peer: v.Peer, PeerNamespace: v.Namespace, Bridge: v.Bridge, MTU: v.MTU, Owner: owner,
 				Addresses: prefixes(v.Addresses), PeerAddresses: prefixes(v.PeerAddresses),
 			}
+		}
+	}
+	if c.ISIS != nil {
+		for _, x := range c.ISIS.Circuits {
+			add(x.Interface, x.Veth, "pncd isis circuit")
+		}
+	}
+	for _, o := range c.OSPFs() {
+		for _, x := range o.Links {
+			add(x.Interface, x.Veth, "pncd ospf link")
 		}
 	}
 	return out
@@ -75,12 +85,13 @@ func (a *attachment) want(next map[string]host.VethConfig) {
 	a.poke()
 }
 
-// linksChanged makes pairs again that aren't there. One that is down or has lost a port is left alone: that may
-// be an operator's wish.
-func (a *attachment) linksChanged(now map[string]host.Interface) {
+// linksChanged makes pairs again that aren't there of those that are looked at. One that is down or has lost a port
+// is left alone: that may be an operator's wish.
+func (a *attachment) linksChanged(names []string, now map[string]host.Interface) {
 	a.mu.Lock()
-	for name := range a.wanted {
-		if _, there := now[name]; !there {
+	for _, name := range names {
+		_, wanted := a.wanted[name]
+		if _, there := now[name]; wanted && !there {
 			a.due[name] = true
 		}
 	}
@@ -95,7 +106,7 @@ func (a *attachment) poke() {
 	}
 }
 
-// err says why a circuit's pair isn't there.
+// err says why an interface's pair isn't there.
 func (a *attachment) err(name string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -131,7 +142,7 @@ func (a *attachment) round() bool {
 	a.mu.Unlock()
 	for _, v := range gone {
 		if err := a.remove(v); err != nil {
-			a.log.WithError(err).Warn("isis: a veth pair is left")
+			a.log.WithError(err).Warn("a veth pair is left")
 		}
 	}
 	done := true
@@ -141,7 +152,7 @@ func (a *attachment) round() bool {
 		if _, still := a.wanted[name]; err != nil && still {
 			done, a.due[name] = false, true
 			if old := a.errs[name]; old == nil || old.Error() != err.Error() {
-				a.log.WithError(err).WithField("circuit", name).Error("isis: the interface can't be made, trying again")
+				a.log.WithError(err).WithField("interface", name).Error("the interface can't be made, trying again")
 			}
 		}
 		a.errs[name] = err

@@ -69,7 +69,7 @@ func TestVethPairsAreMadeKeptAndRemoved(t *testing.T) {
 	k.want(t, "make isis0 a failed")
 	k.setFail(nil) // the namespace comes
 	k.want(t, "make isis0 a failed, make isis0 a")
-	a.linksChanged(map[string]host.Interface{"isis0": {}}) // it is there: nothing to do
+	a.linksChanged([]string{"isis0", "isis1"}, map[string]host.Interface{"isis0": {}}) // it is there: nothing to do
 	a.want(pair("b"))
 	k.want(t, "make isis0 a failed, make isis0 a, make isis0 b")
 	if err := a.err("isis0"); err != nil {
@@ -80,7 +80,7 @@ func TestVethPairsAreMadeKeptAndRemoved(t *testing.T) {
 	a.want(pair("c"))
 	k.want(t, "make isis0 a failed, make isis0 a, make isis0 b, remove isis0, make isis0 c")
 	k.setFail(errors.New("x"))
-	a.linksChanged(nil) // it has vanished
+	a.linksChanged([]string{"isis0"}, nil) // it has vanished
 	k.want(t, "make isis0 a failed, make isis0 a, make isis0 b, remove isis0, make isis0 c, make isis0 c failed")
 	k.setFail(nil)
 	cancel()
@@ -98,7 +98,7 @@ func TestVethSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := isisVeths(cfg.ISIS)
+	got := veths(cfg)
 	if v := got["isis0"]; len(got) != 1 || v.Peer != "isis-r" || v.PeerNamespace != "router" || v.MTU != 1500 || v.Addresses[0].String() != "192.0.2.10/31" {
 		t.Errorf("%+v", got)
 	}
