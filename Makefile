@@ -74,7 +74,7 @@ lint: check-go $(TOOLS)/buf $(TOOLS)/staticcheck
 fuzz: check-go
 	@set -e; for pkg in $$($(GO) list ./...); do \
 	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
-	    echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$pkg; done; done
+	    echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$pkg; done; done
 
 # A tarball with static binaries, the unit, the reference configuration, the documentation and licences.
 # The same commit gives the same octets.

@@ -10,13 +10,20 @@ import (
 // flood passes an LSA on (RFC 2328 section 13.3) with the next Tick; older instances are off all retransmission
 // lists from now on (section 13, step 5 c). changed says that it is no periodic refresh; on and from say how it
 // came, nil for an own one. It reports whether the LSA goes out on the interface that it came from.
+//
+// An Extended Prefix LSA of the domain's scope goes to nobody, whoever made it and at whatever age: see
+// packet.Key.ASExtendedPrefix. A leaf is on no other router's only path.
 func (m *Machine) flood(w Where, e *lsdb.Entry, changed bool, on *link, from *peer) (back bool) {
+	withheld := e.ASExtendedPrefix(m.cfg.Version)
+	if withheld {
+		m.count.Withheld++
+	}
 	m.eachLink(w, func(l *link) {
 		added := false
 		for _, p := range l.peers {
 			old := p.waits[e.Key]
 			p.drop(e.Key)
-			if !p.Flooding() || p == from || e.Type.Opaque() && m.cfg.Version == packet.V2 && !p.Opaque() {
+			if !p.Flooding() || p == from || withheld || e.Type.Opaque() && m.cfg.Version == packet.V2 && !p.Opaque() {
 				if p == from {
 					p.satisfied(e.Header)
 				}
@@ -99,11 +106,15 @@ func (m *Machine) sendQueue(now time.Time, l *link) {
 
 // sendLSAs sends LSAs in as few updates as the interface's MTU allows.
 func (m *Machine) sendLSAs(now time.Time, l *link, to packet.ID, list []*lsdb.Entry) {
-	lsas := make([]packet.LSA, len(list))
-	for i, e := range list {
-		raw := e.AppendTo(nil, now, m.cfg.TransmitDelay)
-		lsas[i] = packet.LSA{Raw: raw}
-		lsas[i].Header, _ = packet.ParseHeader(m.cfg.Version, raw)
+	lsas := make([]packet.LSA, 0, len(list))
+	for _, e := range list {
+		if e.ASExtendedPrefix(m.cfg.Version) {
+			continue
+		}
+		raw := e.AppendTo(nil, now, l.delay)
+		lsa := packet.LSA{Raw: raw}
+		lsa.Header, _ = packet.ParseHeader(m.cfg.Version, raw)
+		lsas = append(lsas, lsa)
 	}
 	for _, u := range packet.Updates(lsas, l.size) {
 		m.send(l.id, to, u)

@@ -35,6 +35,7 @@ type link struct {
 	ackAt time.Time
 
 	address packet.ID // OSPFv2: the interface's; 0: not known
+	delay   uint16    // InfTransDelay, seconds
 
 	queue  []packet.Key // to be flooded here
 	queued map[packet.Key]struct{}
@@ -61,7 +62,7 @@ func (m *Machine) SetInterface(id InterfaceID, a Area, size int) {
 	if l == nil {
 		at.Area = a
 		m.links[id] = &link{
-			id: id, area: at, size: size, db: lsdb.New(m.cfg.MaxLSAs), peers: map[packet.ID]*peer{}, queued: map[packet.Key]struct{}{},
+			id: id, area: at, size: size, delay: 1, db: lsdb.New(m.cfg.MaxLSAs), peers: map[packet.ID]*peer{}, queued: map[packet.Key]struct{}{},
 		}
 		m.order = append(m.order, id)
 		slices.Sort(m.order)
@@ -81,6 +82,13 @@ func (m *Machine) SetInterface(id InterfaceID, a Area, size int) {
 func (m *Machine) SetAddress(id InterfaceID, address packet.ID) {
 	if l := m.links[id]; l != nil {
 		l.address = address
+	}
+}
+
+// SetDelay sets an interface's InfTransDelay, seconds: the age of what goes out there grows by it. 1 without.
+func (m *Machine) SetDelay(id InterfaceID, seconds uint16) {
+	if l := m.links[id]; l != nil {
+		l.delay = seconds
 	}
 }
 

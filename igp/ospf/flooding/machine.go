@@ -21,7 +21,6 @@ type Config struct {
 	Refresh       time.Duration // own LSAs are made again after this: 1800 s
 	Retransmit    time.Duration // RxmtInterval: 5 s
 	AckDelay      time.Duration // of delayed acknowledgments, below RxmtInterval: 1 s
-	TransmitDelay uint16        // InfTransDelay, seconds: 1
 	MaxLSAs       int           // of each database: lsdb.DefaultMaxLSAs
 	Burst         int           // LSAs flooded on an interface, or sent to a neighbour again, at once: 256
 	BurstInterval time.Duration // and then none is flooded there for so long, below RxmtInterval: 25 ms
@@ -33,7 +32,6 @@ func (c Config) withDefaults() Config {
 	c.Refresh = cmp.Or(c.Refresh, 1800*time.Second)
 	c.Retransmit = cmp.Or(c.Retransmit, 5*time.Second)
 	c.AckDelay = cmp.Or(c.AckDelay, time.Second)
-	c.TransmitDelay = cmp.Or(c.TransmitDelay, 1)
 	c.Burst = cmp.Or(c.Burst, 256)
 	c.BurstInterval = cmp.Or(c.BurstInterval, 25*time.Millisecond)
 	return c
@@ -72,6 +70,7 @@ type Counters struct {
 	BelowExchange               uint64 // updates and acknowledgments of those with whom nothing is exchanged
 	OwnNewer                    uint64 // own ones of another life
 	BadRequest                  uint64 // asked for, and then not newer than what is there
+	Withheld                    uint64 // Extended Prefix LSAs of the domain's scope: stored, passed on to nobody
 	Retransmitted               uint64
 	Acknowledged                uint64
 	UnexpectedAcks              uint64 // of an instance that isn't waited for

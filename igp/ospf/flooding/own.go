@@ -30,6 +30,7 @@ type own struct {
 	made    time.Time // the last instance; zero: none
 	due     time.Time // when another one is made; zero: not before the refresh
 	wrap    bool      // the sequence number is at its end: the last instance is being flushed first
+	leaving bool      // not wanted any more: it is flushed when it is due
 }
 
 // Originate makes an LSA be in the network from now on, or changes it (RFC 2328 section 12.4). An LSA of the
@@ -49,6 +50,9 @@ func (m *Machine) Originate(now time.Time, w Where, t packet.LSType, id packet.I
 	}
 	k := ownKey{w, t, id}
 	o := m.own[k]
+	if o != nil && o.leaving {
+		o.leaving, o.due = false, time.Time{}
+	}
 	switch {
 	case o == nil:
 		o = &own{key: packet.Key{Type: t, ID: id, Adv: m.cfg.Router}, options: options, body: slices.Clone(body), due: now}
@@ -58,6 +62,7 @@ func (m *Machine) Originate(now time.Time, w Where, t packet.LSType, id packet.I
 		}
 		m.own[k] = o
 	case o.options == options && slices.Equal(o.body, body):
+		m.replan(k, o)
 		return nil
 	default:
 		o.options, o.body = options, slices.Clone(body)
@@ -74,8 +79,12 @@ func (m *Machine) soon(now time.Time, o *own) {
 	}
 }
 
-// make originates what is due, and plans what is next.
+// make originates what is due, or flushes it, and plans what is next.
 func (m *Machine) make(now time.Time, w Where, o *own) {
+	if o.leaving && !o.due.After(now) {
+		m.end(now, w, o)
+		return
+	}
 	m.makeNow(now, w, o)
 	m.replan(ownKey{w, o.key.Type, o.key.ID}, o)
 }
@@ -89,7 +98,7 @@ func (m *Machine) replan(k ownKey, o *own) {
 }
 
 func (m *Machine) makeNow(now time.Time, w Where, o *own) {
-	if o.wrap || o.next(m.cfg.Refresh).After(now) {
+	if o.wrap || o.leaving || o.next(m.cfg.Refresh).After(now) {
 		return
 	}
 	db, seq := m.DB(w), packet.InitialSequence
@@ -130,7 +139,8 @@ func (m *Machine) store(now time.Time, w Where, lsa packet.LSA) {
 	m.installed(w, e, change, nil, nil)
 }
 
-// Withdraw flushes an own LSA (RFC 2328 section 14.1).
+// Withdraw flushes an own LSA (RFC 2328 section 14.1). One that was made a moment ago is flushed a moment later:
+// within MinLSArrival routers drop another instance, and would be told once more only after RxmtInterval.
 func (m *Machine) Withdraw(now time.Time, w Where, t packet.LSType, id packet.ID) {
 	m.now = now
 	k := ownKey{w, t, id}
@@ -138,6 +148,16 @@ func (m *Machine) Withdraw(now time.Time, w Where, t packet.LSType, id packet.ID
 	if o == nil {
 		return
 	}
+	o.leaving, o.due = true, now
+	if !o.made.IsZero() && !o.wrap {
+		o.due = o.made.Add(m.cfg.MinLSArrival + m.cfg.MinLSArrival/10)
+	}
+	m.make(now, w, o)
+}
+
+// end flushes an LSA that isn't wanted any more.
+func (m *Machine) end(now time.Time, w Where, o *own) {
+	k := ownKey{w, o.key.Type, o.key.ID}
 	delete(m.own, k)
 	m.plan.Drop(k)
 	if db := m.DB(w); db != nil {
@@ -191,6 +211,8 @@ func (m *Machine) ownReceived(now time.Time, w Where, e *lsdb.Entry) {
 	m.count.OwnNewer++
 	o := m.ownOf(w, e.Key)
 	switch {
+	case o != nil && o.leaving:
+		m.end(now, w, o)
 	case o != nil && !o.wrap:
 		m.soon(now, o)
 		m.make(now, w, o)

@@ -38,7 +38,7 @@ import (
 //	= r3/5 [area=5] | = r3 none | = r1 text x
 //
 // An LSA is its kind (r router, n NSSA, x external, w network, whose link state ID is 100 more than its router; o opaque
-// of an area, l opaque of a link, a opaque of the domain, z a type that nobody knows), its router, its sequence number counted from 1, and /max for MaxAge or /age. A body is
+// of an area, l opaque of a link, a opaque of the domain and p its Extended Prefix LSA, z a type that nobody knows), its router, its sequence number counted from 1, and /max for MaxAge or /age. A body is
 // given with =text behind. Router 1 is this one.
 func TestExchanges(t *testing.T) {
 	for _, e := range exchanges.Read(t, "testdata/exchanges.txt", 70) {
@@ -76,7 +76,7 @@ type script struct {
 func (s *script) Wake() time.Time { return s.m.Wake() }
 
 var kinds = map[byte]packet.LSType{
-	'r': packet.V2Router, 'w': packet.V2Network, 'n': packet.V2NSSA, 'x': packet.V2External, 'o': packet.V2OpaqueArea, 'l': packet.V2OpaqueLink, 'a': packet.V2OpaqueAS, 'z': 13,
+	'r': packet.V2Router, 'w': packet.V2Network, 'n': packet.V2NSSA, 'x': packet.V2External, 'o': packet.V2OpaqueArea, 'l': packet.V2OpaqueLink, 'a': packet.V2OpaqueAS, 'p': packet.V2OpaqueAS, 'z': 13,
 }
 
 // lsa makes an LSA of its notation.
@@ -88,6 +88,8 @@ func (s *script) lsa(text string) packet.LSA {
 	switch {
 	case h.Type == packet.V2Network:
 		h.ID += 100
+	case part[0][0] == 'a':
+		h.ID = packet.OpaqueID(packet.OpaqueRouterInfo, 0)
 	case h.Type.Opaque():
 		h.ID = packet.OpaqueID(packet.OpaqueExtendedPrefix, 0)
 	}
@@ -112,7 +114,7 @@ func (s *script) lsa(text string) packet.LSA {
 func notation(h packet.Header, body []byte) string {
 	kind := byte('?')
 	for k, t := range kinds {
-		if t == h.Type {
+		if t == h.Type && (k == 'p') == h.ASExtendedPrefix(packet.V2) {
 			kind = k
 		}
 	}

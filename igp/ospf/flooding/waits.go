@@ -67,7 +67,7 @@ func (m *Machine) Retransmit(now time.Time, id InterfaceID, router packet.ID, ke
 		return err
 	}
 	for _, k := range keys {
-		if e := m.entry(l, k); e != nil {
+		if e := m.entry(l, k); e != nil && !k.ASExtendedPrefix(m.cfg.Version) {
 			p.waits[k] = waiting{e.Header, true}
 			p.again.Set(k, now.Add(m.cfg.Retransmit))
 		}
@@ -99,8 +99,13 @@ func (m *Machine) Changed(id InterfaceID, router packet.ID) bool {
 	return false
 }
 
-// Pending reports whether an LSA waits to be sent, or a neighbour has one yet to acknowledge.
+// Pending reports whether an LSA waits to be flushed or sent, or a neighbour has one yet to acknowledge.
 func (m *Machine) Pending() bool {
+	for _, o := range m.own {
+		if o.leaving {
+			return true
+		}
+	}
 	for _, l := range m.links {
 		if len(l.queue) > 0 {
 			return true

@@ -190,3 +190,10 @@ func (m *Machine) makeHello() *packet.Hello {
 	}
 	return h
 }
+
+// Leaving is the last hello: it names nobody, so that each neighbour ends its adjacency at once.
+func (m *Machine) Leaving() *packet.Hello {
+	h := m.makeHello()
+	h.DR, h.BDR, h.Neighbors = 0, 0, nil
+	return h
+}

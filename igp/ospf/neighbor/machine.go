@@ -39,6 +39,9 @@ func (m *Machine) Router() packet.ID { return m.id }
 // State gives the state and since when it holds.
 func (m *Machine) State() (State, time.Time) { return m.state, m.since }
 
+// Expires is when the neighbour goes down without another hello; zero: it doesn't.
+func (m *Machine) Expires() time.Time { return m.inactive }
+
 // Flooding reports whether LSAs are flooded to the neighbour, and its updates and acknowledgments are taken
 // (RFC 2328 sections 13 and 13.3): from Exchange on.
 func (m *Machine) Flooding() bool { return m.state >= Exchange }

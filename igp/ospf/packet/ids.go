@@ -148,3 +148,9 @@ func OpaqueID(typ uint8, number uint32) ID { return ID(typ)<<24 | ID(number&0xFF
 
 // OpaqueType gives the type part of an opaque LSA's link state ID.
 func (i ID) OpaqueType() uint8 { return uint8(i >> 24) }
+
+// ASExtendedPrefix reports whether a key names an Extended Prefix LSA of the domain's scope, which RFC 7684 allows and
+// which ends every ospfd of FRR 8.4 that does traffic engineering.
+func (k Key) ASExtendedPrefix(v Version) bool {
+	return v == V2 && k.Type == V2OpaqueAS && k.ID.OpaqueType() == OpaqueExtendedPrefix
+}

@@ -14,6 +14,7 @@ import (
 	"pncd/igp/ospf/auth"
 	"pncd/igp/ospf/iface"
 	"pncd/igp/ospf/lsdb"
+	"pncd/igp/ospf/marks"
 	"pncd/igp/ospf/neighbor"
 	"pncd/igp/ospf/packet"
 )
@@ -24,7 +25,7 @@ type Config struct {
 	Router  packet.ID
 	Areas   []AreaConfig // those that are not normal; an area of a link that is not named here is
 	Links   []LinkConfig
-	Carrier Carrier
+	Carrier marks.Carrier
 
 	// LinkMetric is that of the links in the router LSA of OSPFv2; 0: packet.MaxLinkMetric, so that no path
 	// goes through (RFC 6987). In OSPFv3 the R bit is clear besides.
@@ -40,6 +41,8 @@ type Config struct {
 	// Reoriginate makes the router an area border's helper: what is marked in one of its areas it marks in
 	// the others, as a border router does with prefixes.
 	Reoriginate bool
+
+	transit bool // tests: as a router that is routed through
 }
 
 // AreaKind is what an area takes.
@@ -59,15 +62,6 @@ func (k AreaKind) String() string { return [...]string{"normal", "stub", "nssa"}
 type AreaConfig struct {
 	ID   packet.ID
 	Kind AreaKind
-}
-
-// Carrier says where the P flag is.
-type Carrier struct {
-	// TLVFlags is a mask of the flags octet of OSPFv2's Extended Prefix TLV; 0: the flag is a bit of the Prefix
-	// Extended Flags (RFC 9792).
-	TLVFlags uint8
-	// Bit of the Prefix Extended Flags, 0 being the most significant of the first octet.
-	Bit uint8
 }
 
 // LinkConfig is one interface towards routers.
@@ -107,6 +101,7 @@ func (x LinkConfig) withDefaults() LinkConfig {
 	def(&x.Hello, iface.DefaultHello)
 	def(&x.Dead, neighbor.DefaultDead)
 	def(&x.Retransmit, neighbor.DefaultRetransmit)
+	x.TransmitDelay = max(x.TransmitDelay, 1)
 	return x
 }
 

@@ -1,22 +1,27 @@
 package speaker
 
 import (
+	"maps"
+	"net/netip"
 	"time"
 
 	"pncd/igp/ospf/flooding"
 	"pncd/igp/ospf/iface"
 	"pncd/igp/ospf/neighbor"
 	"pncd/igp/ospf/packet"
+	"pncd/igp/ospf/spf"
 )
 
 // Status is what an operator asks for.
 type Status struct {
-	Version  packet.Version
-	Router   packet.ID
-	Areas    []AreaStatus // by ID
-	Links    []LinkStatus // by name
-	External int          // LSAs of the domain's scope
-	Counters flooding.Counters
+	Version     packet.Version
+	Router      packet.ID
+	Areas       []AreaStatus // by ID
+	Links       []LinkStatus // by name
+	External    int          // LSAs of the domain's scope
+	NotCarried  int          // prefixes to mark that the version doesn't carry: of the other family, or their proxy is
+	GraceErrors uint64       // grace LSAs whose body couldn't be read
+	Counters    flooding.Counters
 	// Received counts packets by type, 0 for those that can't be read. Their sum is Used and all Drops.
 	Received map[packet.Type]uint64
 	Used     uint64
@@ -58,7 +63,7 @@ type LinkStatus struct {
 // NeighborStatus is one neighbour.
 type NeighborStatus struct {
 	Router         packet.ID
-	Address        string
+	Address        netip.Addr
 	Priority       uint8
 	State          neighbor.State
 	Since          time.Time
@@ -79,4 +84,105 @@ type LSAStatus struct {
 	Age       uint16 // now, seconds
 	Own       bool
 	Reachable bool // SPF reaches its router in the area
+}
+
+// Status reads the router's state.
+func (m *Machine) Status(now time.Time) Status {
+	st := Status{
+		Version: m.cfg.Version, Router: m.cfg.Router, External: m.flood.DB(flooding.Where{Scope: packet.ScopeAS}).Len(),
+		NotCarried: m.notCarried, GraceErrors: m.graceErrors, Counters: m.flood.Counters(),
+		Received: maps.Clone(m.received), Used: m.used, Drops: map[Drop]uint64{},
+	}
+	for d := Drop(1); d < dropCount; d++ {
+		st.Drops[d] = m.drops[d]
+	}
+	for _, id := range m.areaIDs() {
+		st.Areas = append(st.Areas, m.areaStatus(m.areas[id]))
+	}
+	for _, name := range m.order {
+		st.Links = append(st.Links, m.linkStatus(m.links[name]))
+	}
+	return st
+}
+
+func (m *Machine) areaStatus(a *area) AreaStatus {
+	st := AreaStatus{
+		ID: a.id, Kind: m.cfg.kind(a.id), LSAs: m.flood.DB(flooding.Where{Scope: packet.ScopeArea, Area: a.id}).Len(),
+		Routers: len(a.routers), SPFRuns: a.graph.Runs(), SPFRan: a.spfRan, Unreadable: a.unreadable, Error: a.err,
+	}
+	for router := range a.routers {
+		if a.graph.Cost(router) != spf.Unreachable {
+			st.Reachable++
+		}
+	}
+	for _, told := range a.told {
+		st.Prefixes += len(told)
+		for _, v := range told {
+			if v.p {
+				st.Marked++
+			}
+		}
+	}
+	return st
+}
+
+func (m *Machine) linkStatus(l *link) LinkStatus {
+	st := LinkStatus{Name: l.cfg.Name, Area: l.cfg.Area, Broadcast: l.cfg.Broadcast, Link: l.state, Refused: map[iface.Reason]uint64{}}
+	if !l.running() {
+		return st
+	}
+	st.State = l.iface.State()
+	st.DR, st.BDR = l.iface.Designated()
+	st.LSAs = m.flood.DB(flooding.Where{Scope: packet.ScopeLink, Link: l.id}).Len()
+	for _, r := range iface.Reasons() {
+		st.Refused[r] = l.iface.Dropped(r)
+	}
+	for _, n := range l.iface.Neighbors() {
+		state, since := n.State()
+		ns := NeighborStatus{
+			Router: n.Router(), Address: n.Address, Priority: n.Priority, State: state, Since: since, Expires: n.Expires(), Helping: n.Helping(),
+			DR: n.DR, BDR: n.BDR, Interface: n.Interface, Requests: n.Requests(), Retransmission: m.flood.Waiting(l.id, n.Router()),
+			Dropped: map[neighbor.Reason]uint64{},
+		}
+		for _, r := range neighbor.Reasons() {
+			ns.Dropped[r] = n.Dropped(r)
+		}
+		st.Neighbors = append(st.Neighbors, ns)
+	}
+	return st
+}
+
+// Database reads all LSAs: of the links, of the areas and of the domain, in order.
+func (m *Machine) Database(now time.Time) (out []LSAStatus) {
+	add := func(w flooding.Where, name string) {
+		db := m.flood.DB(w)
+		if db == nil {
+			return
+		}
+		for e := range db.All() {
+			out = append(out, LSAStatus{Where: w, LinkName: name, LSA: e.LSA, Age: e.Age(now), Own: e.Adv == m.cfg.Router, Reachable: m.reachable(w, e.Adv)})
+		}
+	}
+	for _, name := range m.order {
+		add(flooding.Where{Scope: packet.ScopeLink, Link: m.links[name].id}, name)
+	}
+	for _, id := range m.areaIDs() {
+		add(flooding.Where{Scope: packet.ScopeArea, Area: id}, "")
+	}
+	add(flooding.Where{Scope: packet.ScopeAS}, "")
+	return out
+}
+
+// reachable reports whether SPF reaches a router in the area of a database; in any area for that of the domain,
+// and in the link's area for that of a link.
+func (m *Machine) reachable(w flooding.Where, router packet.ID) bool {
+	if l := m.byID(w.Link); w.Scope == packet.ScopeLink && l != nil {
+		w.Area = l.cfg.Area
+	}
+	for id, a := range m.areas {
+		if (w.Scope == packet.ScopeAS || id == w.Area) && a.graph.Cost(router) != spf.Unreachable {
+			return true
+		}
+	}
+	return false
 }

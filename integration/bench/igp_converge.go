@@ -60,29 +60,57 @@ topology:
     - endpoints: ["r2:eth2", "pb:eth1"]
 `
 
-// ISISConverge measures how long it takes from the reload that marks a prefix at one pncd until another one
-// resolves it, through two FRR routers. Baseline: the time of a ping over the same path.
+// ISISConverge measures convergence through two IS-IS routers.
 func ISISConverge() ([]Result, error) {
+	return convergence(converge{
+		name: "isis-converge", daemon: "isisd", note: "; of that 50 ms are the initial wait",
+		leaf: func(n int) string {
+			return fmt.Sprintf("isis:\n  net: 49.0001.0000.0000.00%d.00\n  circuits:\n    - {interface: eth1, hello: 1s}\n", n)
+		},
+		link: " ip router isis 1\n isis hello-interval 1\n isis circuit-type level-2-only\n isis network point-to-point\n",
+		router: func(n int) string {
+			return fmt.Sprintf("router isis 1\n net 49.0001.0000.0000.000%d.00\n is-type level-2-only\n lsp-gen-interval 1\n spf-interval 1\n", n)
+		},
+	})
+}
+
+// OSPFConverge measures convergence through two OSPFv2 routers.
+func OSPFConverge() ([]Result, error) {
+	return convergence(converge{
+		name: "ospf-converge", daemon: "ospfd",
+		leaf: func(n int) string {
+			return fmt.Sprintf("ospfv2:\n  router_id: 10.255.0.%d\n  links:\n    - {interface: eth1, hello: 1s, dead: 4s}\n", n)
+		},
+		link: " ip ospf area 0\n ip ospf hello-interval 1\n ip ospf dead-interval 4\n ip ospf network point-to-point\n",
+		router: func(n int) string {
+			return fmt.Sprintf("router ospf\n ospf router-id 10.255.0.%d\n timers throttle spf 0 50 1000\n capability opaque\n", n)
+		},
+	})
+}
+
+// convergence measures how long it takes from the reload that marks a prefix at one pncd until another one
+// resolves it, through two FRR routers. Baseline: the time of a ping over the same path.
+func convergence(c converge) ([]Result, error) {
 	if os.Geteuid() != 0 {
-		return nil, errors.New("isis-converge: needs root for namespaces")
+		return nil, errors.New(c.name + ": needs root for namespaces")
 	}
-	if _, err := os.Stat("/usr/lib/frr/isisd"); err != nil {
-		return nil, fmt.Errorf("isis-converge: FRR is not installed: %w", err)
+	if _, err := os.Stat("/usr/lib/frr/" + c.daemon); err != nil {
+		return nil, fmt.Errorf("%s: FRR is not installed: %w", c.name, err)
 	}
-	dir, err := os.MkdirTemp("", "isis-converge")
+	dir, err := os.MkdirTemp("", c.name)
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
-	c := &converge{dir: dir}
+	c.dir = dir
 	if err := c.write(); err != nil {
 		return nil, err
 	}
 	program := filepath.Join(dir, "pncd")
 	if out, err := exec.CommandContext(ctx, "go", "build", "-o", program, "pncd/cmd/pncd").CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("isis-converge: build pncd: %w\n%s", err, out)
+		return nil, fmt.Errorf("%s: build pncd: %w\n%s", c.name, err, out)
 	}
 	topology, err := lab.Parse(filepath.Join(dir, "converge.clab.yml"), []byte(convergeTopology))
 	if err != nil {
@@ -95,26 +123,30 @@ func ISISConverge() ([]Result, error) {
 	return results, errors.Join(err, c.lab.Down())
 }
 
+// converge is one protocol.
 type converge struct {
+	name, daemon string
+	note         string
+	leaf         func(n int) string // pncd's section, of number 10 or 11
+	link         string             // an interface of FRR
+	router       func(n int) string // FRR's section, of number 1 or 2
+
 	dir string
 	lab *lab.Lab
 }
 
 func (c *converge) write() error {
-	leaf := func(node, system, more string) string {
-		return fmt.Sprintf("node: %s\n%sisis:\n  net: 49.0001.0000.0000.%s.00\n  circuits:\n    - {interface: eth1, hello: 1s}\n", node, more, system)
-	}
 	router := func(n int) string {
 		text := fmt.Sprintf("hostname r%d\n", n)
 		for _, i := range []string{"eth1", "eth2"} {
-			text += "interface " + i + "\n ip router isis 1\n isis hello-interval 1\n isis circuit-type level-2-only\n isis network point-to-point\n"
+			text += "interface " + i + "\n" + c.link
 		}
-		return text + fmt.Sprintf("router isis 1\n net 49.0001.0000.0000.000%d.00\n is-type level-2-only\n lsp-gen-interval 1\n spf-interval 1\n", n)
+		return text + c.router(n)
 	}
 	var errs []error
 	for file, text := range map[string]string{
-		"pa.yaml": leaf("pa", "0010", convergeSenders(0)), "pb.yaml": leaf("pb", "0011", ""),
-		"r1.conf": router(1), "r2.conf": router(2), "daemons": "isisd=yes\n",
+		"pa.yaml": "node: pa\n" + convergeSenders(0) + c.leaf(10), "pb.yaml": "node: pb\n" + c.leaf(11),
+		"r1.conf": router(1), "r2.conf": router(2), "daemons": c.daemon + "=yes\n",
 	} {
 		errs = append(errs, os.WriteFile(filepath.Join(c.dir, file), []byte(text), 0o644))
 	}
@@ -141,7 +173,7 @@ func (c *converge) measure(ctx context.Context) ([]Result, error) {
 			}
 			select {
 			case <-ctx.Done():
-				return fmt.Errorf("isis-converge: 10.1.%d.2 is not resolved: %w", n, ctx.Err())
+				return fmt.Errorf("%s: 10.1.%d.2 is not resolved: %w", c.name, n, ctx.Err())
 			case <-time.After(time.Millisecond):
 			}
 		}
@@ -178,13 +210,13 @@ func (c *converge) measure(ctx context.Context) ([]Result, error) {
 	}
 	out, err := c.lab.Exec(ctx, "pb", "ping", "-q", "-c", "50", "-i", "0.02", "10.9.1.10")
 	if err != nil {
-		return nil, fmt.Errorf("isis-converge: ping: %w\n%s", err, out)
+		return nil, fmt.Errorf("%s: ping: %w\n%s", c.name, err, out)
 	}
 	m := regexp.MustCompile(`= [\d.]+/([\d.]+)/`).FindSubmatch(out)
 	if m == nil {
-		return nil, fmt.Errorf("isis-converge: ping says %s", out)
+		return nil, fmt.Errorf("%s: ping says %s", c.name, out)
 	}
 	ping, err := strconv.ParseFloat(string(m[1]), 64)
-	return []Result{{Name: "isis-converge", Value: median(times), Unit: "ms", Baseline: ping,
-		Note: "from the reload with a new sender prefix until the other end resolves it, through two FRR routers; of that 50 ms are the initial wait; baseline: a ping over the path"}}, err
+	return []Result{{Name: c.name, Value: median(times), Unit: "ms", Baseline: ping,
+		Note: "from the reload with a new sender prefix until the other end resolves it, through two FRR routers" + c.note + "; baseline: a ping over the path"}}, err
 }
