@@ -39,6 +39,8 @@ type Config[F any] struct {
 	LinkOf   func(F) string      // the name of a frame's link
 	Learn    func([]igp.Learned) // told from the goroutine of Run; nil: nobody
 	Log      logrus.FieldLogger
+	// StopTimeout is how long a clean stop waits for neighbours to acknowledge the purges.
+	StopTimeout time.Duration
 }
 
 // Shell runs a Machine. Run, Advertise, Ask, Overflow and SendErrors are safe for concurrent use; the methods of
@@ -61,9 +63,6 @@ type wanted struct{ ads []igp.Advertisement }
 
 // ErrStopped is what a question gets when nobody is there to answer.
 var ErrStopped = errors.New("the speaker doesn't run")
-
-// stopTimeout is how long a clean stop waits for neighbours to acknowledge the purges.
-const stopTimeout = 3 * time.Second
 
 // queueLen bounds the frames that wait for the machine; more are lost, as on a wire, and sent again.
 const queueLen = 1024
@@ -92,7 +91,7 @@ func (s *Shell[F]) Run(ctx context.Context) error {
 			if err := s.Machine.Stop(time.Now()); err != nil {
 				s.Log.WithError(err).Warn(s.Protocol + ": not everything was purged")
 			}
-			deadline = time.After(stopTimeout)
+			deadline = time.After(s.StopTimeout)
 		case <-deadline:
 			s.Log.Warn(s.Protocol + ": not every neighbour acknowledged the purges")
 			return nil

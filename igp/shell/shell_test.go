@@ -132,7 +132,7 @@ func inBubble(t *testing.T, test func(t *testing.T, b *bed)) {
 		log.SetLevel(logrus.DebugLevel)
 		b := &bed{T: t, m: &machine{}, log: hook, stop: func() {}, ended: make(chan struct{})}
 		b.Shell = New(Config[frame]{
-			Protocol: "test", LinkWord: "wire", Machine: b.m, Log: log, LinkOf: func(f frame) string { return f.link },
+			Protocol: "test", LinkWord: "wire", StopTimeout: 3 * time.Second, Machine: b.m, Log: log, LinkOf: func(f frame) string { return f.link },
 			Learn: func(l []igp.Learned) { b.learned = append(b.learned, l...) },
 		})
 		test(t, b)
@@ -354,7 +354,7 @@ func TestACleanStopDoesNotWaitForever(t *testing.T) {
 		began := time.Now()
 		b.stop()
 		<-b.ended
-		if took := time.Since(began); took != stopTimeout {
+		if took := time.Since(began); took != 3*time.Second {
 			t.Errorf("it took %v", took)
 		}
 		if e := b.log.LastEntry(); e == nil || e.Message != "test: not every neighbour acknowledged the purges" {

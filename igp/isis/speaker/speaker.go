@@ -21,6 +21,9 @@ type Speaker struct {
 // ErrStopped is what a question gets when nobody is there to answer.
 var ErrStopped = shell.ErrStopped
 
+// stopTimeout is how long a clean stop waits for neighbours to acknowledge the purges.
+const stopTimeout = 3 * time.Second
+
 // NewSpeaker makes a speaker; learn is told, from the goroutine of Run, what was learned.
 func NewSpeaker(c Config, learn func([]igp.Learned), log logrus.FieldLogger) (*Speaker, error) {
 	m, err := New(c, time.Now())
@@ -29,7 +32,7 @@ func NewSpeaker(c Config, learn func([]igp.Learned), log logrus.FieldLogger) (*S
 	}
 	return &Speaker{machine: m, shell: shell.New(shell.Config[Frame]{
 		Protocol: "isis", LinkWord: "circuit", Machine: m, Learn: learn, Log: log,
-		LinkOf: func(f Frame) string { return f.Circuit },
+		LinkOf: func(f Frame) string { return f.Circuit }, StopTimeout: stopTimeout,
 	})}, nil
 }
 

@@ -35,6 +35,7 @@ func eachVersion(t *testing.T, test func(w *wire)) {
 		packet.V2: {"10.0.0.1/24", "10.0.0.2/24", "10.0.0.11/24"}, packet.V3: {"fe80::5:1/64", "fe80::5:2/64", "fe80::5:11/64"},
 	} {
 		t.Run(v.String(), func(t *testing.T) {
+			t.Parallel()
 			w := &wire{T: t, v: v, group: iface.AllSPFRouters(v)}
 			w.a, w.b = taptest.Pair(t)
 			w.va, w.vb = w.address(w.a, "va", addresses[0]), w.address(w.b, "vb", addresses[1])
@@ -199,6 +200,12 @@ func TestASocketTakesNothingOfAnotherInterface(t *testing.T) {
 		w.send(fromA, w.va, w.vb, "to vb alone")
 		w.want(b, "to vb")
 		w.want(b, "to vb alone") // the kernel gave it to every socket that takes it
+		w.ok(d.file.Control(func(fd int) error {
+			if n, err := unix.Read(fd, make([]byte, 2000)); !errors.Is(err, unix.EAGAIN) { // they take no room of its queue, either
+				return fmt.Errorf("queued %d octets, %w", n, err)
+			}
+			return nil
+		}))
 		w.send(fromC, vc, vd, "to vd")
 		w.want(d, "to vd")
 	})
@@ -332,6 +339,9 @@ func TestASocketCountsWhatTheKernelDrops(t *testing.T) {
 			send()
 			return fmt.Sprintf("of %d packets %d received, %d lost", sent, received, lost)
 		})
+		if n := b.Lost(); n != 0 {
+			w.Errorf("%d are lost once more", n)
+		}
 	})
 }
 
