@@ -131,3 +131,39 @@ func TestNewTimesHoldForWhatIsPlanned(t *testing.T) {
 		t.Errorf("wake after %s", got.Sub(now))
 	}
 }
+
+// LSAs that somebody makes in this router's name are flushed, and bounded all the same.
+func TestForgedOwnLSAsAreFlushedAndBounded(t *testing.T) {
+	now, m := time.Unix(0, 0), New(Config{Version: packet.V2, Router: 1, MaxLSAs: 10})
+	for id := range InterfaceID(2) {
+		m.SetInterface(id, Area{}, 1400)
+		m.SetPeer(id, &fakePeer{id: packet.ID(id + 2), full: true})
+	}
+	if err := m.Originate(now, area0, packet.V2Router, 500, 0, []byte("wanted")); err != nil {
+		t.Fatal(err)
+	}
+	now, _, _ = settle(t, m, now)
+	now = now.Add(10 * time.Second)
+	forge := func(id packet.ID) {
+		t.Helper()
+		l, err := packet.NewLSA(packet.V2, packet.Header{Age: 1, Key: packet.Key{Type: packet.V2Router, ID: id, Adv: 1}, Sequence: 9}, nil)
+		if err == nil {
+			err = m.ReceiveUpdate(now, 0, 2, &packet.Update{LSAs: []packet.LSA{l}})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for id := range packet.ID(30) {
+		forge(id)
+	}
+	forge(500)
+	if c := m.Counters(); c.Full != 11 || m.DB(area0).Len() != 20 {
+		t.Errorf("%d found no room, %d are there", c.Full, m.DB(area0).Len())
+	}
+	settle(t, m, now)
+	e := m.DB(area0).Get(packet.Key{Type: packet.V2Router, ID: 500, Adv: 1})
+	if m.DB(area0).Len() != 1 || e == nil || string(e.Body()) != "wanted" || e.Sequence != 10 {
+		t.Errorf("%d are left, %+v", m.DB(area0).Len(), e)
+	}
+}

@@ -100,7 +100,11 @@ func (p *peer) requested(k packet.Key) bool {
 
 // install takes a newer instance: step 5 of RFC 2328 section 13.
 func (m *Machine) install(now time.Time, l *link, p *peer, w Where, lsa packet.LSA, own bool) {
-	e, change, err := m.DB(w).Install(now, lsa, own)
+	db := m.DB(w)
+	// Own ones have room beyond the bound, so that they can be flushed: as much again, for others could make any
+	// number of them in this router's name.
+	force := own && (m.ownOf(w, lsa.Key) != nil || db.Len() < 2*db.Limit())
+	e, change, err := db.Install(now, lsa, force)
 	if err != nil {
 		// RFC 1765 section 1 (2): it is neither stored nor acknowledged. Asked for again it would come again, and
 		// the adjacency never be full.

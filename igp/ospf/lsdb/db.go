@@ -89,6 +89,9 @@ func (d *DB) Get(k packet.Key) *Entry { return d.entries[k] }
 // Len is the number of LSAs.
 func (d *DB) Len() int { return len(d.entries) }
 
+// Limit is how many LSAs there may be, but for those that are forced in.
+func (d *DB) Limit() int { return d.limit }
+
 // All iterates over the LSAs in the order of their keys. The database must not change meanwhile. The first call
 // after LSAs came or went puts them in order: O(n log n) at worst.
 func (d *DB) All() iter.Seq[*Entry] { return d.list(&d.all) }
