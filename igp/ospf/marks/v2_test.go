@@ -149,6 +149,7 @@ func TestTheProxyOfOSPFv2(t *testing.T) {
 	summary := func(a packet.ID, mask, metric uint32) packet.LSA {
 		return lsa(t, packet.V2, packet.V2Summary, a, []byte{byte(mask >> 24), byte(mask >> 16), byte(mask >> 8), byte(mask), 0, byte(metric >> 16), byte(metric >> 8), byte(metric)})
 	}
+	p2p := lsa(t, packet.V2, packet.V2Router, self, packet.V2RouterLSA{Links: []packet.V2Link{{Kind: packet.LinkPointToPoint, ID: self, Data: packet.ID(host)}}}.Append(nil))
 	const intra, inter = packet.RouteIntraArea, packet.RouteInterArea
 	for _, c := range []struct {
 		name string
@@ -168,6 +169,7 @@ func TestTheProxyOfOSPFv2(t *testing.T) {
 		{"the router ID, which is a stub host", []packet.LSA{named(intra), stub(t, self, host)}, ownAddr},
 		{"the router ID, which is a host prefix", []packet.LSA{named(intra), hostPrefix(self, 32)}, ownAddr},
 		{"the router ID in a stub network says nothing", []packet.LSA{named(intra), stub(t, self, 0xFFFFFF00)}, none},
+		{"nor a link that is not a stub", []packet.LSA{named(intra), p2p}, none},
 		{"nor in a shorter prefix", []packet.LSA{named(intra), hostPrefix(self, 31)}, none},
 		{"nor another host", []packet.LSA{named(intra), stub(t, other, host)}, none},
 		{"nothing at all", []packet.LSA{named(intra)}, none},

@@ -98,6 +98,7 @@ func TestTheProxyOfOSPFv3(t *testing.T) {
 		{"the TE router address", []packet.LSA{named, te6(1, router), legacy(t, 1, ownRouter, second, 128, packet.PrefixLA)}, router},
 		{"the only host of the router: LA", []packet.LSA{named, legacy(t, 1, ownRouter, router, 128, packet.PrefixLA)}, router},
 		{"the only host of the router: N, in the extended form", []packet.LSA{named, intra(t, 6, ownRouter, of6(six, host(router), packet.PrefixN))}, router},
+		{"a TLV that is not at home in the LSA", []packet.LSA{named, intra(t, 6, ownRouter, of6(packet.V3TLVInterAreaPrefix, host(router), packet.PrefixN))}, none},
 		{"the same in both forms", []packet.LSA{named, legacy(t, 1, ownRouter, router, 128, packet.PrefixLA), intra(t, 6, ownRouter, of6(six, host(router), packet.PrefixN))}, router},
 		{"two hosts: which of them is a guess", []packet.LSA{named, legacy(t, 1, ownRouter, router, 128, packet.PrefixLA), legacy(t, 2, ownRouter, second, 128, packet.PrefixLA)}, none},
 		{"a host that is not the router's own", []packet.LSA{named, legacy(t, 1, ownRouter, router, 128, 0)}, none},

@@ -83,9 +83,6 @@ func (a *Area) setNetworks(router packet.ID, before, now said) (changed bool) {
 		for address := range s.networks {
 			addresses[address] = true
 		}
-		for address := range s.designated {
-			addresses[address] = true
-		}
 	}
 	for address := range addresses {
 		of := a.networks[address]

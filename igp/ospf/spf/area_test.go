@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"pncd/igp/ospf/packet"
+	"pncd/igp/spf"
 )
 
 const border = packet.RouterB
@@ -124,6 +125,12 @@ func TestRouterLSAsOfOSPFv3(t *testing.T) {
 	b.routerWith(1, 2, 0, packet.V3OptV6)
 	b.run()
 	b.want("the LSA of the lowest ID has the R bit clear", 3, Unreachable)
+	slices.Reverse(b.lsas[2])
+	if changed, err := b.area.Set(2, b.lsas[2]); err != nil {
+		t.Fatal(changed, err)
+	}
+	b.area.Run()
+	b.want("in any order", 3, Unreachable)
 
 	b = newBed(t, packet.V3)
 	b.router(1, 0, p2p(2, 1))
@@ -177,7 +184,7 @@ func TestLSAsAtMaxAgeDontCount(t *testing.T) {
 func TestLSAsOfOthersDontCount(t *testing.T) {
 	both(t, func(t *testing.T, v packet.Version) {
 		b := newBed(t, v)
-		b.router(1, 0, p2p(2, 1))
+		b.router(1, 0, p2p(2, 1), p2p(3, 1))
 		b.router(2, 0, p2p(1, 1))
 		b.run()
 		if _, err := b.area.Set(3, b.lsas[2]); err != nil {
@@ -200,7 +207,9 @@ func TestNetworkLSAsOfTheSameAddress(t *testing.T) {
 	b.router(2, 0, lan(2, 1, 1))
 	b.router(3, 0, lan(2, 1, 1))
 	of(b, 2, 1, 2)
-	of(b, 9, 1, 2, 3) // the ID that router 2 had before
+	for old := packet.ID(5); old < 10; old++ {
+		of(b, old, 1, 2, 3) // the IDs that router 2 had before
+	}
 	b.run()
 	b.want("of the router that has the address", 2, 7)
 	b.want("of the router that has the address", 3, Unreachable)
@@ -213,7 +222,9 @@ func TestNetworkLSAsOfTheSameAddress(t *testing.T) {
 	b.area.Run()
 	b.want("without such a router, of the highest ID", 3, 7)
 
-	b.area.Set(9, nil)
+	for old := packet.ID(5); old < 10; old++ {
+		b.area.Set(old, nil)
+	}
 	b.area.Run()
 	b.want("the one that is left", 3, Unreachable)
 	b.area.Set(2, nil)
@@ -241,6 +252,8 @@ func TestRoutersOfOtherAreas(t *testing.T) {
 		b.remote(1, 75, 1) // the root's own
 		b.remote(2, 4, 1)  // of this area as well
 		b.remote(3, 5, 30) // of this area, but not reachable there
+		b.router(6, 0)
+		b.remote(5, 6, 1) // the same, and nor through the border router
 		b.run()
 		for router, want := range map[packet.ID]uint32{70: 11, 71: 6, 72: Unreachable, 73: Unreachable, 74: Unreachable, 75: Unreachable, 76: Unreachable} {
 			if got := b.area.InterArea(router); got != want {
@@ -248,7 +261,7 @@ func TestRoutersOfOtherAreas(t *testing.T) {
 			}
 		}
 		want := []Route{
-			{1, 0, true, false}, {2, 10, true, false}, {3, 1, true, false}, {4, 1, false, false}, {5, 31, false, true},
+			{1, 0, true, false}, {2, 10, true, false}, {3, 1, true, false}, {4, 1, false, false}, {5, 31, false, true}, {6, Unreachable, false, false},
 			{70, 11, false, true}, {71, 6, false, true}, {73, Unreachable, false, true}, {74, Unreachable, false, true}, {75, Unreachable, false, true},
 		}
 		if got := b.area.Routers(); !slices.Equal(got, want) {
@@ -263,21 +276,36 @@ func TestRoutersOfOtherAreas(t *testing.T) {
 	})
 }
 
-func TestCostsOfOtherAreasDontWrap(t *testing.T) {
-	a := New(packet.V2, 1)
-	for _, c := range []struct{ cost, metric, want uint32 }{{0, 5, 5}, {1, packet.MaxMetric - 1, packet.MaxMetric}} {
-		b := newBed(t, packet.V2)
-		b.router(1, 0, p2p(2, uint16(c.cost)))
+// RFC 5340 section A.4.6: the link state ID of an inter-area-router LSA is any number.
+func TestTheBestOfSeveralInterAreaRouterLSAs(t *testing.T) {
+	for _, order := range [][2]packet.ID{{5, 9}, {9, 5}} {
+		b := newBed(t, packet.V3)
+		b.router(1, 0, p2p(2, 1))
 		b.router(2, border, p2p(1, 1))
-		b.remote(2, 9, c.metric)
+		for i, metric := range order {
+			b.add(lsa(t, packet.V3, packet.V3InterAreaRouter, packet.ID(i), 2, words(0, metric, 70)))
+		}
 		b.run()
-		if got := b.area.InterArea(9); got != c.want {
-			t.Errorf("%d and %d: %d, want %d", c.cost, c.metric, got, c.want)
+		if got := b.area.InterArea(70); got != 6 {
+			t.Errorf("metrics %d: cost %d", order, got)
 		}
 	}
-	a.routers[3] = said{border: true}
-	if got := a.through(3, 0); got != Unreachable {
-		t.Errorf("through what is not reachable: %d", got)
+}
+
+func TestCostsOfOtherAreasDontWrap(t *testing.T) {
+	b := newBed(t, packet.V2)
+	b.router(2, border, p2p(1, 1))
+	b.remote(2, 8, 2)
+	b.remote(2, 9, 3)
+	b.remote(2, 10, 4)
+	b.run()
+	// More than links of 16 bits add up to in any area.
+	b.area.graph.Set(vertex{router: 1}, &spf.Node[vertex]{Links: []spf.Link[vertex]{{To: vertex{router: 2}, Cost: Unreachable - 3}}})
+	b.area.Run()
+	for router, want := range map[packet.ID]uint32{8: Unreachable - 1, 9: Unreachable, 10: Unreachable} {
+		if got := b.area.InterArea(router); got != want {
+			t.Errorf("router %d costs %d, want %d", router, got, want)
+		}
 	}
 }
 
