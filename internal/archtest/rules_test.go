@@ -32,6 +32,7 @@ var rules = []rule{
 	{"igp/ospf/neighbor", []string{"igp/ospf/packet"}},
 	{"igp/ospf/iface", []string{"igp/ospf/packet", "igp/ospf/neighbor"}},
 	{"igp/ospf/auth", []string{"igp/keys", "igp/ospf/packet"}},
+	{"igp/ospf/learn", []string{"igp", "igp/backoff", "igp/ospf/packet", "igp/ospf/lsdb", "igp/ospf/spf", "igp/ospf/marks"}},
 	{"igp/ospf/ospfapi/message", []string{"igp/wire", "igp/ospf/packet"}},
 	{"proxyagent/message", nil},
 	{"dataplane/roce", nil},
@@ -107,7 +108,7 @@ var libraries = []struct {
 
 // pure are packages without I/O: time is passed in, and nothing reaches the network, files or the kernel.
 var pure = []string{
-	"igp/spf", "igp/ospf/spf", "igp/ospf/marks",
+	"igp/spf", "igp/ospf/spf", "igp/ospf/marks", "igp/ospf/learn",
 	"pnc", "bgp/nhc", "bgp/guard", "igp/wire", "igp/keys", "igp/due", "igp/backoff", "igp/isis/packet", "igp/isis/auth", "igp/isis/adjacency", "igp/isis/lsdb", "igp/isis/flooding", "igp/isis/origin", "igp/isis/spf",
 	"igp/ospf/packet", "igp/ospf/neighbor", "igp/ospf/iface", "igp/ospf/lsdb", "igp/ospf/flooding", "igp/ospf/auth", "igp/ospf/ospfapi/message", "igp/ospf/ospfapi/learner", "proxyagent/message", "proxyagent/flowmap", "proxyagent/evidence", "proxyagent/readiness", "dataplane/roce",
 }
