@@ -3,14 +3,18 @@ package integration
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
+	pncdigp "pncd/igp" // the labs have an igp of their own
+	"pncd/igp/ospf/marks"
 	"pncd/igp/ospf/ospfapi"
 	"pncd/igp/ospf/ospfapi/learner"
 	"pncd/igp/ospf/packet"
@@ -22,12 +26,15 @@ type ospfAPILab struct {
 	*igpLab
 	ospfd  *lab.Process // of r1, with the API
 	client *ospfapi.Client
+
+	mu      sync.Mutex
+	learned map[netip.Prefix]pncdigp.Learned // by prefix: no two routers announce the same here
 }
 
 // upOSPFAPI brings up both routers, the ospfd of r1 without its configuration, and the client.
 func upOSPFAPI(t *testing.T) *ospfAPILab {
 	t.Helper()
-	l := &ospfAPILab{igpLab: newIGPLab(t, igp{name: "ospfapi", daemons: []string{"ospfd"}, routes: []string{"show ip route ospf", "show ip ospf route"}})}
+	l := &ospfAPILab{learned: map[netip.Prefix]pncdigp.Learned{}, igpLab: newIGPLab(t, igp{name: "ospfapi", daemons: []string{"ospfd"}, routes: []string{"show ip route ospf", "show ip ospf route"}})}
 	link := ospfLink{name: "eth1", lan: true}
 	l.build([]igpNode{
 		ospfRouter{n: 1, links: []ospfLink{link}}.node("frr", "10.9.0.1/24"),
@@ -80,7 +87,7 @@ func (l *ospfAPILab) read() {
 	log := logrus.New()
 	log.SetOutput(l.t.Output())
 	c, err := ospfapi.NewClient(ospfapi.Config{
-		Learner: learner.Config{Keepalive: time.Second, Hold: 2 * time.Second},
+		Learner: learner.Config{Keepalive: time.Second, Hold: 2 * time.Second, Carrier: marks.Carrier{Bit: 2}},
 		Dial: func(ctx context.Context, e ospfapi.Endpoints, avoid []uint64) (link *ospfapi.Link, err error) {
 			nerr := inNode(l.Lab, "r1", func() error {
 				link, err = ospfapi.Dial(ctx, e, avoid)
@@ -91,12 +98,49 @@ func (l *ospfAPILab) read() {
 			}
 			return link, err
 		},
-	}, log)
+	}, l.learn, log)
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	l.client = c
 	inBackground(l.t, "reading the OSPF API", c.Run)
+}
+
+func (l *ospfAPILab) learn(list []pncdigp.Learned) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, x := range list {
+		if x.Gone {
+			delete(l.learned, x.Prefix)
+		} else {
+			l.learned[x.Prefix] = x
+		}
+	}
+}
+
+// knows waits until a prefix is learned with the P flag and this proxy; with none, until it is not known at all.
+func (l *ospfAPILab) knows(when, prefix, proxy string) {
+	l.t.Helper()
+	l.eventually(fmt.Sprintf("%s: %s has the proxy %q", when, prefix, proxy), func() string {
+		l.alive()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		x, known := l.learned[netip.MustParsePrefix(prefix)]
+		if known != (proxy != "") || known && (!x.P || x.Proxy.String() != proxy || x.Originator != "10.255.0.2" || x.Cost == 0) {
+			return fmt.Sprintf("%+v", l.learned)
+		}
+		return ""
+	})
+}
+
+// learnedNothing fails the test when something is still learned.
+func (l *ospfAPILab) learnedNothing() {
+	l.t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.learned) > 0 {
+		l.t.Errorf("still learned: %+v", l.learned)
+	}
 }
 
 func (l *ospfAPILab) status() ospfapi.Status {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"pncd/igp"
 	"pncd/igp/backoff"
 	"pncd/igp/ospf/lsdb"
 	"pncd/igp/ospf/ospfapi/learner"
@@ -86,6 +87,7 @@ type Client struct {
 	cfg     Config
 	log     logrus.FieldLogger
 	machine *learner.Machine
+	learn   func([]igp.Learned)
 
 	do   chan func(now time.Time)
 	done chan struct{} // closed when Run has returned
@@ -103,8 +105,8 @@ type dialed struct {
 	err  error
 }
 
-// NewClient makes a client.
-func NewClient(c Config, log logrus.FieldLogger) (*Client, error) {
+// NewClient makes a client; learn is told, from the goroutine of Run, what was learned.
+func NewClient(c Config, learn func([]igp.Learned), log logrus.FieldLogger) (*Client, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
@@ -114,7 +116,7 @@ func NewClient(c Config, log logrus.FieldLogger) (*Client, error) {
 		return nil, err
 	}
 	return &Client{
-		cfg: c, log: log.WithField("router", c.Router.String()), machine: m,
+		cfg: c, log: log.WithField("router", c.Router.String()), machine: m, learn: learn,
 		do: make(chan func(time.Time)), done: make(chan struct{}), dialed: make(chan dialed, 1),
 	}, nil
 }
@@ -239,6 +241,9 @@ func (c *Client) step(now time.Time) {
 	if err != nil {
 		c.drop(err)
 	}
+	if l := c.machine.Learned(); len(l) > 0 && c.learn != nil {
+		c.learn(l)
+	}
 }
 
 // lost says that a reader has ended. What the daemon said before still counts.
@@ -306,6 +311,11 @@ type Status struct {
 func (c *Client) Status(ctx context.Context) (st Status, err error) {
 	err = c.ask(ctx, func(time.Time) { st = Status{Status: c.machine.Status(), Router: c.cfg.Router, Error: c.last} })
 	return st, err
+}
+
+// Replay tells everything that is known once more.
+func (c *Client) Replay(ctx context.Context) error {
+	return c.ask(ctx, func(time.Time) { c.machine.Replay() })
 }
 
 // Database reads the mirror of an area, in the order of the LSAs' keys. The LSAs must not be changed.

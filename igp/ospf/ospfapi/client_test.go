@@ -181,7 +181,7 @@ func TestConfigErrorsNameTheField(t *testing.T) {
 }
 
 func TestQuestionsEndWithTheClient(t *testing.T) {
-	c, err := NewClient(Config{Router: itsAddress, Port: 1}, quiet())
+	c, err := NewClient(Config{Router: itsAddress, Port: 1}, nil, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}

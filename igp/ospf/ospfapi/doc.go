@@ -52,6 +52,8 @@
 //     this host.
 //   - ospfd waits for its clients, both for the rest of a message and for room to write. Requests are written
 //     whole, and a client that can't keep up leaves after 1 s.
+//   - An LSA that the router itself flushes is told to be gone only when ospfd forgets it, up to a minute later. What
+//     others flush, and what the router withdraws in its router LSA, is told at once.
 //   - Opaque LSAs of type 7 can't be originated over the API: ospfd has registered the type itself. So the P flag is
 //     learned this way, and announced only by an OSPF speaker.
 package ospfapi

@@ -168,7 +168,7 @@ func client(t *testing.T, at netip.AddrPort, edit func(*Config)) *Client {
 	if edit != nil {
 		edit(&cfg)
 	}
-	c, err := NewClient(cfg, log)
+	c, err := NewClient(cfg, nil, log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,9 @@ import (
 	"net/netip"
 	"time"
 
+	"pncd/igp/backoff"
 	"pncd/igp/ospf/lsdb"
+	"pncd/igp/ospf/marks"
 	"pncd/igp/ospf/packet"
 )
 
@@ -43,6 +45,9 @@ type Config struct {
 	Settle       time.Duration // how long a deletion waits: the daemon tells one before each new instance, too
 	Hold         time.Duration // how long what was learned is believed without the daemon
 	MaxLSAs      int           // of an area
+
+	Carrier marks.Carrier  // where the P flag is
+	SPF     backoff.Config // of the runs of SPF
 }
 
 // WithDefaults gives the configuration with the defaults in place of what is zero.
@@ -59,6 +64,7 @@ func (c Config) WithDefaults() Config {
 	if c.MaxLSAs == 0 {
 		c.MaxLSAs = lsdb.DefaultMaxLSAs
 	}
+	c.SPF = c.SPF.OrDefault()
 	return c
 }
 
@@ -74,6 +80,9 @@ func (c Config) Check() error {
 	}
 	if c.MaxLSAs < 0 {
 		return fmt.Errorf("ospf api: most LSAs: %d, must not be below zero", c.MaxLSAs)
+	}
+	if err := c.SPF.Check(); err != nil {
+		return fmt.Errorf("ospf api: SPF: %w", err)
 	}
 	for _, a := range c.Addresses {
 		if !a.Is4() {

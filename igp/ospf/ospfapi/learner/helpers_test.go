@@ -46,6 +46,7 @@ func (d *daemon) connect() {
 // pass lets time pass, in steps that the machine asks for.
 func (d *daemon) pass(by time.Duration) {
 	d.t.Helper()
+	d.answer()
 	for end := d.now.Add(by); ; {
 		at := d.m.Wake()
 		if at.IsZero() || at.After(end) {

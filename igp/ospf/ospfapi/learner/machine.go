@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"pncd/igp"
 	"pncd/igp/ospf/ospfapi/message"
 	"pncd/igp/ospf/packet"
 )
@@ -79,6 +80,7 @@ type Machine struct {
 	areas      map[packet.ID]*area
 	lost       time.Time // when the database was last known to be the daemon's; zero: it is
 	believed   bool
+	learned    []igp.Learned
 	counters   Counters
 }
 
@@ -166,7 +168,7 @@ func (m *Machine) Notify(now time.Time, in message.Message) error {
 		m.change(now, b)
 	case message.RouterID:
 		if m.cfg.RouterID == 0 && b.ID != 0 {
-			m.routerID = b.ID
+			m.root(b.ID)
 		}
 		if in.Sequence == m.markAt && m.markAt != 0 {
 			m.marked = true
@@ -194,17 +196,15 @@ func (m *Machine) synced() {
 	}
 	m.state, m.believed, m.lost = Synced, true, time.Time{}
 	m.counters.Syncs++
-	for id, a := range m.areas {
+	for _, a := range m.areas {
 		a.sweep(m.generation)
-		if a.empty() {
-			delete(m.areas, id)
-		}
 	}
 }
 
 // Tick gives what is to be sent now.
 func (m *Machine) Tick(now time.Time) (out []Out, err error) {
 	m.age(now)
+	m.learn(now)
 	if m.waits != nil || m.state == Syncing && m.markAt != 0 {
 		if now.Sub(m.heard) >= m.cfg.ReplyTimeout {
 			return nil, fmt.Errorf("%w in %s (%s)", ErrSilent, m.cfg.ReplyTimeout, m.state)
@@ -270,27 +270,25 @@ func (m *Machine) probe(now time.Time) message.Request {
 
 // Wake is when Tick has something to do without any news; zero: not known.
 func (m *Machine) Wake() (at time.Time) {
-	earlier := func(t time.Time) {
-		if !t.IsZero() && (at.IsZero() || t.Before(at)) {
-			at = t
+	for _, a := range m.areas {
+		at = earlier(at, a.wake())
+		if m.state == Synced {
+			at = earlier(at, a.learn.Wake())
 		}
 	}
-	for _, a := range m.areas {
-		earlier(a.wake())
-	}
 	if m.believed && !m.lost.IsZero() {
-		earlier(m.lost.Add(m.cfg.Hold))
+		at = earlier(at, m.lost.Add(m.cfg.Hold))
 	}
 	switch {
 	case m.state == Down:
 	case m.waits != nil || m.state == Syncing && m.markAt != 0:
-		earlier(m.heard.Add(m.cfg.ReplyTimeout))
+		at = earlier(at, m.heard.Add(m.cfg.ReplyTimeout))
 	case m.state == Probing && len(m.round) == 0:
-		earlier(m.probeAt)
+		at = earlier(at, m.probeAt)
 	case m.state == Synced:
-		earlier(m.heard.Add(m.cfg.Keepalive))
+		at = earlier(at, m.heard.Add(m.cfg.Keepalive))
 	default:
-		earlier(m.heard) // at once
+		at = earlier(at, m.heard) // at once
 	}
 	return at
 }

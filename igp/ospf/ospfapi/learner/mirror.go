@@ -3,21 +3,22 @@ package learner
 import (
 	"time"
 
+	"pncd/igp/ospf/learn"
 	"pncd/igp/ospf/lsdb"
 	"pncd/igp/ospf/ospfapi/message"
 	"pncd/igp/ospf/packet"
 )
 
-// area is the mirror of the database of one area.
+// area is the mirror of the database of one area, and what is learned from it.
 type area struct {
-	db      *lsdb.DB
-	seen    map[packet.Key]uint64    // the connection that told the LSA last
-	going   map[packet.Key]time.Time // when a deletion takes effect
-	changed map[packet.Key]struct{}  // since somebody looked
+	db    *lsdb.DB
+	learn *learn.Area
+	seen  map[packet.Key]uint64    // the connection that told the LSA last
+	going map[packet.Key]time.Time // when a deletion takes effect
 }
 
-func newArea(limit int) *area {
-	return &area{db: lsdb.New(limit), seen: map[packet.Key]uint64{}, going: map[packet.Key]time.Time{}, changed: map[packet.Key]struct{}{}}
+func (m *Machine) newArea(id packet.ID) *area {
+	return &area{db: lsdb.New(m.cfg.MaxLSAs), learn: m.newLearn(id), seen: map[packet.Key]uint64{}, going: map[packet.Key]time.Time{}}
 }
 
 // change takes what the daemon tells of an LSA.
@@ -40,7 +41,7 @@ func (m *Machine) change(now time.Time, c message.LSAChange) {
 		return
 	}
 	if a == nil {
-		a = newArea(m.cfg.MaxLSAs)
+		a = m.newArea(c.Area)
 		m.areas[c.Area] = a
 	}
 	if err := a.install(now, c.LSA, m.generation); err != nil {
@@ -57,7 +58,7 @@ func (a *area) install(now time.Time, l packet.LSA, generation uint64) error {
 	a.seen[l.Key] = generation
 	delete(a.going, l.Key)
 	if change != lsdb.Refreshed {
-		a.changed[l.Key] = struct{}{}
+		a.learn.Changed(l.Adv)
 	}
 	return nil
 }
@@ -76,7 +77,7 @@ func (a *area) leave(l packet.LSA, at time.Time) {
 
 func (a *area) remove(k packet.Key) {
 	if a.db.Remove(k) {
-		a.changed[k] = struct{}{}
+		a.learn.Changed(k.Adv)
 	}
 	delete(a.seen, k)
 	delete(a.going, k)
@@ -88,13 +89,6 @@ func (a *area) sweep(generation uint64) {
 		if g != generation {
 			a.remove(k)
 		}
-	}
-}
-
-// clear removes everything.
-func (a *area) clear() {
-	for k := range a.seen {
-		a.remove(k)
 	}
 }
 
@@ -111,32 +105,19 @@ func (a *area) age(now time.Time) {
 	}
 }
 
+// wake is when age has something to do.
 func (a *area) wake() time.Time {
 	at := a.db.Wake()
 	for _, t := range a.going {
-		if at.IsZero() || t.Before(at) {
-			at = t
-		}
+		at = earlier(at, t)
 	}
 	return at
 }
 
-// age lets time pass in the mirror. What was learned is not believed when the daemon was away for too long.
-func (m *Machine) age(now time.Time) {
-	for _, a := range m.areas {
-		a.age(now)
+// earlier is the one that comes first; zero is never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
 	}
-	if !m.believed || m.lost.IsZero() || now.Before(m.lost.Add(m.cfg.Hold)) {
-		return
-	}
-	m.believed = false
-	if m.state != Down {
-		return // what comes now counts when it is complete
-	}
-	for _, a := range m.areas {
-		a.clear()
-	}
+	return a
 }
-
-// empty reports that the area has nothing, and that everybody knows.
-func (a *area) empty() bool { return a.db.Len() == 0 && len(a.changed) == 0 }

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"pncd/igp/ospf/learn"
 	"pncd/igp/ospf/lsdb"
 	"pncd/igp/ospf/ospfapi/message"
 	"pncd/igp/ospf/packet"
@@ -60,14 +61,15 @@ type Status struct {
 type AreaStatus struct {
 	ID   packet.ID
 	LSAs int
+	learn.Status
 }
 
 // Status reads the state.
 func (m *Machine) Status() Status {
 	st := Status{State: m.state, RouterID: m.routerID, Believed: m.believed, Counters: m.counters}
 	st.Counters.Received, st.Counters.Dropped = maps.Clone(st.Counters.Received), maps.Clone(st.Counters.Dropped)
-	for _, id := range slices.Sorted(maps.Keys(m.areas)) {
-		st.Areas = append(st.Areas, AreaStatus{id, m.areas[id].db.Len()})
+	for _, id := range m.areaIDs() {
+		st.Areas = append(st.Areas, AreaStatus{id, m.areas[id].db.Len(), m.areas[id].learn.Status()})
 	}
 	return st
 }
