@@ -7,6 +7,7 @@ package learn
 
 import (
 	"cmp"
+	"iter"
 	"net/netip"
 	"slices"
 	"time"
@@ -109,6 +110,9 @@ func (a *Area) read(now time.Time, db *lsdb.DB, router packet.ID) (links bool) {
 	return links
 }
 
+// Retime changes how runs of SPF are spaced.
+func (a *Area) Retime(spf backoff.Config) { a.cfg.SPF = spf.OrDefault() }
+
 // Wake is when Learn has something to do although nothing changes; zero: never.
 func (a *Area) Wake() time.Time { return a.spfDue }
 
@@ -121,13 +125,24 @@ func (a *Area) compareAll() {
 
 // Replay gives everything that was told and still holds once more, in order.
 func (a *Area) Replay() (out []igp.Learned) {
-	for router, prefixes := range a.told {
-		for p, v := range prefixes {
-			out = append(out, a.learned(router, p, v))
-		}
+	for _, l := range a.Told() {
+		out = append(out, l)
 	}
 	slices.SortFunc(out, compare)
 	return out
+}
+
+// Told iterates over what was told and still holds, with its routers, in no order.
+func (a *Area) Told() iter.Seq2[packet.ID, igp.Learned] {
+	return func(yield func(packet.ID, igp.Learned) bool) {
+		for router, prefixes := range a.told {
+			for p, v := range prefixes {
+				if !yield(router, a.learned(router, p, v)) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // Leave tells that everything that was learned is gone. Learn tells it anew, if it is asked again.

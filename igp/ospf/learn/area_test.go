@@ -162,6 +162,16 @@ func TestLinksThatFlapDoNotMakeSPFRunEachTime(t *testing.T) {
 	}
 }
 
+func TestRunsAreSpacedAsLastSaid(t *testing.T) {
+	b := newBench(t, false)
+	b.a.Retime(backoff.Config{Initial: 300 * time.Millisecond, Second: 300 * time.Millisecond, Max: time.Second})
+	b.router(root, two)
+	b.a.Learn(b.now, b.db)
+	if at := b.a.Wake(); !at.Equal(b.now.Add(300 * time.Millisecond)) {
+		t.Errorf("SPF runs %s later", at.Sub(b.now))
+	}
+}
+
 func TestReplayAndLeave(t *testing.T) {
 	b := newBench(t, false)
 	b.router(root, two)
@@ -170,6 +180,11 @@ func TestReplayAndLeave(t *testing.T) {
 	b.learns("at first", marked(two, 10))
 	if got := b.a.Replay(); !slices.Equal(got, []igp.Learned{marked(two, 10)}) {
 		t.Errorf("replay: %+v", got)
+	}
+	for router, l := range b.a.Told() {
+		if router != two || l != marked(two, 10) {
+			t.Errorf("told %s %+v", router, l)
+		}
 	}
 	b.learns("nothing new")
 	if got := b.a.Leave(); !slices.Equal(got, []igp.Learned{gone(two)}) {

@@ -1,7 +1,6 @@
 package speaker
 
 import (
-	"cmp"
 	"errors"
 	"maps"
 	"net/netip"
@@ -74,11 +73,8 @@ func (m *Machine) carries(a igp.Advertisement) bool {
 
 // Replay makes Learned give everything once more.
 func (m *Machine) Replay() {
-	for _, a := range m.areas {
-		clear(a.told)
-		for id := range a.routers {
-			a.dirty[id] = true
-		}
+	for _, id := range m.areaIDs() {
+		m.learned = append(m.learned, m.areas[id].Replay()...)
 	}
 }
 
@@ -206,7 +202,7 @@ func (m *Machine) Wake() time.Time {
 		}
 	}
 	for _, a := range m.areas {
-		at = earlier(at, a.spfDue)
+		at = earlier(at, a.Wake())
 	}
 	return at
 }
@@ -248,11 +244,6 @@ func (m *Machine) byID(id flooding.InterfaceID) *link {
 
 // areaIDs lists the areas in order.
 func (m *Machine) areaIDs() []packet.ID { return slices.Sorted(maps.Keys(m.areas)) }
-
-// compareLearned puts what was learned in order.
-func compareLearned(a, b igp.Learned) int {
-	return cmp.Or(a.Prefix.Compare(b.Prefix), cmp.Compare(a.Originator, b.Originator), cmp.Compare(a.Area, b.Area))
-}
 
 // unzoned is an address as packets have it.
 func unzoned(p netip.Prefix) netip.Addr { return p.Addr().WithZone("") }

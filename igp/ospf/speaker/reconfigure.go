@@ -32,6 +32,7 @@ func (m *Machine) Reconfigure(now time.Time, next Config) error {
 		}
 	}
 	for _, id := range m.areaIDs() {
+		m.areas[id].Retime(next.SPF)
 		m.refreshArea(now, id)
 	}
 	m.refreshMarks(now)

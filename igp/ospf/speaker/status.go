@@ -7,6 +7,7 @@ import (
 
 	"pncd/igp/ospf/flooding"
 	"pncd/igp/ospf/iface"
+	"pncd/igp/ospf/learn"
 	"pncd/igp/ospf/neighbor"
 	"pncd/igp/ospf/packet"
 	"pncd/igp/ospf/spf"
@@ -34,17 +35,11 @@ type Status struct {
 
 // AreaStatus is one area.
 type AreaStatus struct {
-	ID         packet.ID
-	Kind       AreaKind
-	LSAs       int
-	Routers    int // that say something, without this one
-	Reachable  int // of them
-	Prefixes   int // with extended attributes, of routers that are reachable
-	Marked     int // of those, with the P flag
-	SPFRuns    uint64
-	SPFRan     time.Time
-	Unreadable uint64 // LSAs whose body couldn't be read
-	Error      error  // why the own LSAs are not what they should be
+	ID           packet.ID
+	Kind         AreaKind
+	LSAs         int
+	learn.Status       // without this router itself
+	Error        error // why the own LSAs are not what they should be
 }
 
 // LinkStatus is one link.
@@ -106,24 +101,10 @@ func (m *Machine) Status(now time.Time) Status {
 }
 
 func (m *Machine) areaStatus(a *area) AreaStatus {
-	st := AreaStatus{
+	return AreaStatus{
 		ID: a.id, Kind: m.cfg.kind(a.id), LSAs: m.flood.DB(flooding.Where{Scope: packet.ScopeArea, Area: a.id}).Len(),
-		Routers: len(a.routers), SPFRuns: a.graph.Runs(), SPFRan: a.spfRan, Unreadable: a.unreadable, Error: a.err,
+		Status: a.Status(), Error: a.err,
 	}
-	for router := range a.routers {
-		if a.graph.Cost(router) != spf.Unreachable {
-			st.Reachable++
-		}
-	}
-	for _, told := range a.told {
-		st.Prefixes += len(told)
-		for _, v := range told {
-			if v.p {
-				st.Marked++
-			}
-		}
-	}
-	return st
 }
 
 func (m *Machine) linkStatus(l *link) LinkStatus {
@@ -180,7 +161,7 @@ func (m *Machine) reachable(w flooding.Where, router packet.ID) bool {
 		w.Area = l.cfg.Area
 	}
 	for id, a := range m.areas {
-		if (w.Scope == packet.ScopeAS || id == w.Area) && a.graph.Cost(router) != spf.Unreachable {
+		if (w.Scope == packet.ScopeAS || id == w.Area) && a.Cost(router) != spf.Unreachable {
 			return true
 		}
 	}
