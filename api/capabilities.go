@@ -142,12 +142,15 @@ func (c capabilityService) Resolve(_ context.Context, req *pncv1.ResolveRequest)
 		age = max(0, r.Route.Age(c.srv.opts.Now()))
 		res.Age = durationpb.New(age)
 	}
-	for _, other := range snap.Candidates(req.GetContext(), sender) {
+	candidates := snap.Candidates(req.GetContext(), sender)
+	for _, other := range candidates {
 		if r.Route == nil || other.ID() != r.Route.ID() {
-			res.Candidates = append(res.Candidates, routeToMessage(snap, other))
+			m := routeToMessage(snap, other)
+			m.NotUsed = notUsedToProto[snap.NotUsed(other, r)]
+			res.Candidates = append(res.Candidates, m)
 		}
 	}
-	res.Explanation = explain(req.GetContext(), sender, r, age)
+	res.Explanation = explain(req.GetContext(), sender, r, age) + among(snap, candidates, r)
 	if shared := snap.Shared(req.GetContext(), sender); shared != nil {
 		// The request names no flow: the proxy above is one flow's.
 		res.Explanation += fmt.Sprintf(" Its flows are spread over %d equal proxies, each flow to one of %s.", len(shared), joinAddrs(shared))
@@ -198,6 +201,39 @@ func explain(context string, sender netip.Addr, r pnc.Resolution, age time.Durat
 		return fmt.Sprintf("The proxy %s for %s%s by %s is this node itself.", used.Proxy, sender, where, route)
 	}
 	return fmt.Sprintf("No proxy for %s%s: %s.", sender, where, r.Reason)
+}
+
+// among says why the route used was chosen among those of several sources: which come before it and can't be used,
+// and which come after it.
+func among(snap *pnc.Snapshot, candidates []*pnc.Route, r pnc.Resolution) string {
+	if r.Reason != pnc.ReasonFound {
+		return ""
+	}
+	used := r.Route.Route()
+	var passed, after []string
+	add := func(list []string, s string) []string {
+		if slices.Contains(list, s) {
+			return list
+		}
+		return append(list, s)
+	}
+	for _, c := range candidates {
+		switch why := snap.NotUsed(c, r); {
+		case c.Source == used.Source:
+		case why == pnc.NotUsedPreference:
+			after = add(after, c.Source.String())
+		case snap.Before(c.Source, used.Source):
+			passed = add(passed, fmt.Sprintf("%s (%s)", c.Source, why))
+		}
+	}
+	text := ""
+	if len(passed) > 0 {
+		text += fmt.Sprintf(" Preferred, but not usable: %s.", strings.Join(passed, ", "))
+	}
+	if len(after) > 0 {
+		text += fmt.Sprintf(" By resolve.preference %s comes before %s.", used.Source, strings.Join(after, " and "))
+	}
+	return text
 }
 
 func joinAddrs(list []netip.Addr) string {

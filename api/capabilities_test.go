@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -218,5 +219,62 @@ func TestResolveSaysWhenFlowsAreShared(t *testing.T) {
 	}
 	if want := "each flow to one of 192.0.2.1, 192.0.2.2."; !strings.Contains(res.GetExplanation(), want) {
 		t.Errorf("explanation %q, want %q in it", res.GetExplanation(), want)
+	}
+}
+
+// The answer names the route used, and why not each of the others, whichever source they are of.
+func TestResolveSaysWhyThisSource(t *testing.T) {
+	b := apitest.New(t)
+	prefix, proxy, dead := netip.MustParsePrefix("198.51.100.0/24"), netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.9")
+	set := func(cfg pnc.Config, routes ...pnc.Route) {
+		b.Table = pnc.New(cfg)
+		for _, r := range routes {
+			r.Prefix, r.Best = prefix, true
+			b.Table.Apply(apitest.Now, pnc.Update{Route: r})
+		}
+		b.Table.SetReachability(apitest.Now, map[netip.Addr]pnc.Reach{proxy: {Reachable: true}})
+	}
+	bgp, isis, ospf := pnc.Route{Source: pnc.SourceBGP, Proxy: proxy}, pnc.Route{Source: pnc.SourceISIS, Proxy: proxy}, pnc.Route{Source: pnc.SourceOSPF, Proxy: proxy}
+	unreachable, none := pnc.Route{Source: pnc.SourceBGP, Proxy: dead}, pnc.Route{Source: pnc.SourceBGP}
+	for _, tt := range []struct {
+		name   string
+		cfg    pnc.Config
+		routes []pnc.Route
+		source string
+		text   string   // the explanation ends so
+		others []string // why not
+	}{
+		{"all three", pnc.Config{}, []pnc.Route{ospf, isis, bgp}, "bgp", " By resolve.preference bgp comes before isis and ospf.", []string{"isis preference", "ospf preference"}},
+		{"two", pnc.Config{}, []pnc.Route{ospf, isis}, "isis", " By resolve.preference isis comes before ospf.", []string{"ospf preference"}},
+		{"one", pnc.Config{}, []pnc.Route{ospf}, "ospf", "(unchanged for 0s).", nil},
+		{"another preference", pnc.Config{Preference: []pnc.Source{pnc.SourceOSPF}}, []pnc.Route{ospf, isis, bgp}, "ospf", " By resolve.preference ospf comes before bgp and isis.", []string{"bgp preference", "isis preference"}},
+		{"the preferred one can't be reached", pnc.Config{}, []pnc.Route{ospf, isis, unreachable}, "isis",
+			" Preferred, but not usable: bgp (proxy-unreachable). By resolve.preference isis comes before ospf.", []string{"bgp proxy-unreachable", "ospf preference"}},
+		{"the preferred one has no PNC", pnc.Config{}, []pnc.Route{ospf, none}, "ospf", " Preferred, but not usable: bgp (no-proxy).", []string{"bgp no-proxy"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			set(tt.cfg, tt.routes...)
+			socket, _ := b.Serve(t, api.Options{})
+			res, err := dial(t, "unix:"+socket).caps.Resolve(deadline(t), &pncv1.ResolveRequest{Sender: "198.51.100.9"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			word := func(prefix, name string) string {
+				return strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(name, prefix)), "_", "-")
+			}
+			if s := word("SOURCE_", res.GetRoute().GetSource().String()); s != tt.source || !strings.HasSuffix(res.GetExplanation(), tt.text) {
+				t.Errorf("by %s: %s\nwant %s: ...%s", s, res.GetExplanation(), tt.source, tt.text)
+			}
+			if res.GetRoute().GetNotUsed() != 0 {
+				t.Errorf("the route used is not used: %v", res.GetRoute().GetNotUsed())
+			}
+			var others []string
+			for _, c := range res.GetCandidates() {
+				others = append(others, word("SOURCE_", c.GetSource().String())+" "+word("NOT_USED_REASON_", c.GetNotUsed().String()))
+			}
+			if !slices.Equal(others, tt.others) {
+				t.Errorf("others: %v, want %v", others, tt.others)
+			}
+		})
 	}
 }

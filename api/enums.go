@@ -31,6 +31,19 @@ var (
 		pnc.DisregardCommunityMissing:      pncv1.DisregardReason_DISREGARD_REASON_COMMUNITY_MISSING,
 		pnc.DisregardOriginatorNotAccepted: pncv1.DisregardReason_DISREGARD_REASON_ORIGINATOR_NOT_ACCEPTED,
 	}
+	notUsedToProto = map[pnc.NotUsed]pncv1.NotUsedReason{
+		pnc.NotUsedDefaultRoute:     pncv1.NotUsedReason_NOT_USED_REASON_DEFAULT_ROUTE_REFUSED,
+		pnc.NotUsedNoProxy:          pncv1.NotUsedReason_NOT_USED_REASON_NO_PROXY,
+		pnc.NotUsedNotBelieved:      pncv1.NotUsedReason_NOT_USED_REASON_NOT_BELIEVED,
+		pnc.NotUsedSelfProxy:        pncv1.NotUsedReason_NOT_USED_REASON_SELF_PROXY,
+		pnc.NotUsedProxyUnreachable: pncv1.NotUsedReason_NOT_USED_REASON_PROXY_UNREACHABLE,
+		pnc.NotUsedPreference:       pncv1.NotUsedReason_NOT_USED_REASON_PREFERENCE,
+		pnc.NotUsedLongLived:        pncv1.NotUsedReason_NOT_USED_REASON_LONG_LIVED,
+		pnc.NotUsedNotBest:          pncv1.NotUsedReason_NOT_USED_REASON_NOT_BEST,
+		pnc.NotUsedMetric:           pncv1.NotUsedReason_NOT_USED_REASON_METRIC,
+		pnc.NotUsedTie:              pncv1.NotUsedReason_NOT_USED_REASON_TIE,
+		pnc.NotUsedShared:           pncv1.NotUsedReason_NOT_USED_REASON_SHARED,
+	}
 	eventToProto = map[pnc.EventKind]pncv1.CapabilityEventKind{
 		pnc.EventLearned:     pncv1.CapabilityEventKind_CAPABILITY_EVENT_KIND_LEARNED,
 		pnc.EventChanged:     pncv1.CapabilityEventKind_CAPABILITY_EVENT_KIND_CHANGED,

@@ -77,5 +77,6 @@ func TestEnumMapsAreTotal(t *testing.T) {
 		}
 		holdTotal(t, "DISREGARD_REASON_", pnc.DisregardReasons(), m)
 	})
+	t.Run("NotUsed", func(t *testing.T) { holdTotal(t, "NOT_USED_REASON_", pnc.NotUsedReasons(), notUsedToProto) })
 	t.Run("EventKind", func(t *testing.T) { holdTotal(t, "CAPABILITY_EVENT_KIND_", pnc.EventKinds(), eventToProto) })
 }

@@ -81,3 +81,5 @@ func wantResolve(t *testing.T, tb *Table, sender string, reason Reason, proxy st
 	}
 	return got
 }
+
+func reachOf(proxy string, r Reach) map[netip.Addr]Reach { return map[netip.Addr]Reach{addr(proxy): r} }

@@ -21,6 +21,9 @@ func newRanking(preference []Source) ranking {
 	return r
 }
 
+// Before reports whether routes of a come before those of b by Config.Preference.
+func (s *Snapshot) Before(a, b Source) bool { return s.rank[a] < s.rank[b] }
+
 // compare orders the routes of one prefix, best first; it is a total order over route identities.
 func (rk *ranking) compare(a, b *Entry) int {
 	if c := rk.compareMerit(a, b); c != 0 {

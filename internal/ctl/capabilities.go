@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -101,9 +102,15 @@ func noteOwn(own map[string]bool, res *pncv1.ResolveResponse) {
 	}
 }
 
-// routeTable shows routes; own are the proxies known to be the node itself.
+// routeTable shows routes; own are the proxies known to be the node itself. Candidates of a resolution say why they are
+// not used.
 func (a *app) routeTable(w io.Writer, routes []*pncv1.CapabilityRoute, own map[string]bool) error {
-	g := newGrid(w, "PREFIX", "SOURCE", "PROXY", "REACHABLE", "NEXT-HOP", "PEER", "ORIGINATOR", "AGE", "FLAGS")
+	head := []string{"PREFIX", "SOURCE", "PROXY", "REACHABLE", "NEXT-HOP", "PEER", "ORIGINATOR", "AGE", "FLAGS"}
+	candidates := slices.ContainsFunc(routes, func(r *pncv1.CapabilityRoute) bool { return r.GetNotUsed() != 0 })
+	if candidates {
+		head = append(head, "NOT-USED")
+	}
+	g := newGrid(w, head...)
 	for _, r := range routes {
 		reachable := ""
 		switch {
@@ -112,7 +119,11 @@ func (a *app) routeTable(w io.Writer, routes []*pncv1.CapabilityRoute, own map[s
 		case r.GetProxy() != "":
 			reachable = yesNo(r.GetProxyReachable())
 		}
-		g.row(r.GetPrefix(), enum(r.GetSource()), r.GetProxy(), reachable, r.GetNextHop(), r.GetPeer(), r.GetOriginator(), a.age(r.GetChangedAt()), routeFlags(r))
+		row := []string{r.GetPrefix(), enum(r.GetSource()), r.GetProxy(), reachable, r.GetNextHop(), r.GetPeer(), r.GetOriginator(), a.age(r.GetChangedAt()), routeFlags(r)}
+		if candidates {
+			row = append(row, enum(r.GetNotUsed()))
+		}
+		g.row(row...)
 	}
 	return g.flush()
 }

@@ -313,6 +313,95 @@ func (ResolveReason) EnumDescriptor() ([]byte, []int) {
 	return file_pnc_v1_capability_proto_rawDescGZIP(), []int{3}
 }
 
+// Why a route of the winning prefix is not the answer; the first that applies.
+type NotUsedReason int32
+
+const (
+	// It is the answer, or nothing was asked.
+	NotUsedReason_NOT_USED_REASON_UNSPECIFIED NotUsedReason = 0
+	// A default route, and the configuration does not allow its use.
+	NotUsedReason_NOT_USED_REASON_DEFAULT_ROUTE_REFUSED NotUsedReason = 1
+	// It carries no PNC.
+	NotUsedReason_NOT_USED_REASON_NO_PROXY NotUsedReason = 2
+	// Its PNC is not believed; `disregarded` says why.
+	NotUsedReason_NOT_USED_REASON_NOT_BELIEVED NotUsedReason = 3
+	// Its proxy is this node.
+	NotUsedReason_NOT_USED_REASON_SELF_PROXY NotUsedReason = 4
+	// Its proxy's address has no route.
+	NotUsedReason_NOT_USED_REASON_PROXY_UNREACHABLE NotUsedReason = 5
+	// The source of the route used comes before its own in `resolve.preference`.
+	NotUsedReason_NOT_USED_REASON_PREFERENCE NotUsedReason = 6
+	// BGP: kept beyond a restart time, which comes after all others.
+	NotUsedReason_NOT_USED_REASON_LONG_LIVED NotUsedReason = 7
+	// BGP: the route used is a best path, this is not.
+	NotUsedReason_NOT_USED_REASON_NOT_BEST NotUsedReason = 8
+	// The metric of the route used is lower.
+	NotUsedReason_NOT_USED_REASON_METRIC NotUsedReason = 9
+	// Equal in all of that: the lowest proxy address, then peer, route distinguisher and path identifier, decided.
+	NotUsedReason_NOT_USED_REASON_TIE NotUsedReason = 10
+	// Equal in all of that: other flows go to its proxy (`resolve.share: hash`).
+	NotUsedReason_NOT_USED_REASON_SHARED NotUsedReason = 11
+)
+
+// Enum value maps for NotUsedReason.
+var (
+	NotUsedReason_name = map[int32]string{
+		0:  "NOT_USED_REASON_UNSPECIFIED",
+		1:  "NOT_USED_REASON_DEFAULT_ROUTE_REFUSED",
+		2:  "NOT_USED_REASON_NO_PROXY",
+		3:  "NOT_USED_REASON_NOT_BELIEVED",
+		4:  "NOT_USED_REASON_SELF_PROXY",
+		5:  "NOT_USED_REASON_PROXY_UNREACHABLE",
+		6:  "NOT_USED_REASON_PREFERENCE",
+		7:  "NOT_USED_REASON_LONG_LIVED",
+		8:  "NOT_USED_REASON_NOT_BEST",
+		9:  "NOT_USED_REASON_METRIC",
+		10: "NOT_USED_REASON_TIE",
+		11: "NOT_USED_REASON_SHARED",
+	}
+	NotUsedReason_value = map[string]int32{
+		"NOT_USED_REASON_UNSPECIFIED":           0,
+		"NOT_USED_REASON_DEFAULT_ROUTE_REFUSED": 1,
+		"NOT_USED_REASON_NO_PROXY":              2,
+		"NOT_USED_REASON_NOT_BELIEVED":          3,
+		"NOT_USED_REASON_SELF_PROXY":            4,
+		"NOT_USED_REASON_PROXY_UNREACHABLE":     5,
+		"NOT_USED_REASON_PREFERENCE":            6,
+		"NOT_USED_REASON_LONG_LIVED":            7,
+		"NOT_USED_REASON_NOT_BEST":              8,
+		"NOT_USED_REASON_METRIC":                9,
+		"NOT_USED_REASON_TIE":                   10,
+		"NOT_USED_REASON_SHARED":                11,
+	}
+)
+
+func (x NotUsedReason) Enum() *NotUsedReason {
+	p := new(NotUsedReason)
+	*p = x
+	return p
+}
+
+func (x NotUsedReason) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (NotUsedReason) Descriptor() protoreflect.EnumDescriptor {
+	return file_pnc_v1_capability_proto_enumTypes[4].Descriptor()
+}
+
+func (NotUsedReason) Type() protoreflect.EnumType {
+	return &file_pnc_v1_capability_proto_enumTypes[4]
+}
+
+func (x NotUsedReason) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use NotUsedReason.Descriptor instead.
+func (NotUsedReason) EnumDescriptor() ([]byte, []int) {
+	return file_pnc_v1_capability_proto_rawDescGZIP(), []int{4}
+}
+
 // How a sender prefix is announced beside the router's own announcement.
 type OriginationMode int32
 
@@ -358,11 +447,11 @@ func (x OriginationMode) String() string {
 }
 
 func (OriginationMode) Descriptor() protoreflect.EnumDescriptor {
-	return file_pnc_v1_capability_proto_enumTypes[4].Descriptor()
+	return file_pnc_v1_capability_proto_enumTypes[5].Descriptor()
 }
 
 func (OriginationMode) Type() protoreflect.EnumType {
-	return &file_pnc_v1_capability_proto_enumTypes[4]
+	return &file_pnc_v1_capability_proto_enumTypes[5]
 }
 
 func (x OriginationMode) Number() protoreflect.EnumNumber {
@@ -371,7 +460,7 @@ func (x OriginationMode) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use OriginationMode.Descriptor instead.
 func (OriginationMode) EnumDescriptor() ([]byte, []int) {
-	return file_pnc_v1_capability_proto_rawDescGZIP(), []int{4}
+	return file_pnc_v1_capability_proto_rawDescGZIP(), []int{5}
 }
 
 // One route to a sender prefix, with or without a proxy.
@@ -414,7 +503,9 @@ type CapabilityRoute struct {
 	// BGP in a VPN: the route distinguisher, as in 65000:100; empty outside.
 	RouteDistinguisher string `protobuf:"bytes,18,opt,name=route_distinguisher,json=routeDistinguisher,proto3" json:"route_distinguisher,omitempty"`
 	// BGP: kept beyond the neighbour's restart time, here or by a speaker before (RFC 9494); the least preferred.
-	LongLived     bool `protobuf:"varint,19,opt,name=long_lived,json=longLived,proto3" json:"long_lived,omitempty"`
+	LongLived bool `protobuf:"varint,19,opt,name=long_lived,json=longLived,proto3" json:"long_lived,omitempty"`
+	// In the candidates of Resolve: why the route is not the answer. Unspecified everywhere else.
+	NotUsed       NotUsedReason `protobuf:"varint,20,opt,name=not_used,json=notUsed,proto3,enum=pnc.v1.NotUsedReason" json:"not_used,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -580,6 +671,13 @@ func (x *CapabilityRoute) GetLongLived() bool {
 		return x.LongLived
 	}
 	return false
+}
+
+func (x *CapabilityRoute) GetNotUsed() NotUsedReason {
+	if x != nil {
+		return x.NotUsed
+	}
+	return NotUsedReason_NOT_USED_REASON_UNSPECIFIED
 }
 
 // One change of a capability route.
@@ -997,7 +1095,7 @@ type ResolveResponse struct {
 	Age *durationpb.Duration `protobuf:"bytes,4,opt,name=age,proto3" json:"age,omitempty"`
 	// One sentence for a reader.
 	Explanation string `protobuf:"bytes,5,opt,name=explanation,proto3" json:"explanation,omitempty"`
-	// The other routes at the winning length, best first.
+	// The other routes at the winning length, best first, each with the reason why it is not used.
 	Candidates    []*CapabilityRoute `protobuf:"bytes,6,rep,name=candidates,proto3" json:"candidates,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1454,7 +1552,7 @@ var File_pnc_v1_capability_proto protoreflect.FileDescriptor
 
 const file_pnc_v1_capability_proto_rawDesc = "" +
 	"\n" +
-	"\x17pnc/v1/capability.proto\x12\x06pnc.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xea\x04\n" +
+	"\x17pnc/v1/capability.proto\x12\x06pnc.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9c\x05\n" +
 	"\x0fCapabilityRoute\x12\x18\n" +
 	"\acontext\x18\x01 \x01(\tR\acontext\x12\x16\n" +
 	"\x06prefix\x18\x02 \x01(\tR\x06prefix\x12&\n" +
@@ -1479,7 +1577,8 @@ const file_pnc_v1_capability_proto_rawDesc = "" +
 	"\boverride\x18\x11 \x01(\bR\boverride\x12/\n" +
 	"\x13route_distinguisher\x18\x12 \x01(\tR\x12routeDistinguisher\x12\x1d\n" +
 	"\n" +
-	"long_lived\x18\x13 \x01(\bR\tlongLived\"\xe6\x01\n" +
+	"long_lived\x18\x13 \x01(\bR\tlongLived\x120\n" +
+	"\bnot_used\x18\x14 \x01(\x0e2\x15.pnc.v1.NotUsedReasonR\anotUsed\"\xe6\x01\n" +
 	"\x0fCapabilityEvent\x12*\n" +
 	"\x02at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12/\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x1b.pnc.v1.CapabilityEventKindR\x04kind\x12-\n" +
@@ -1581,7 +1680,21 @@ const file_pnc_v1_capability_proto_rawDesc = "" +
 	"$RESOLVE_REASON_DEFAULT_ROUTE_REFUSED\x10\x04\x12$\n" +
 	" RESOLVE_REASON_PROXY_UNREACHABLE\x10\x05\x12\x1d\n" +
 	"\x19RESOLVE_REASON_SELF_PROXY\x10\x06\x12\"\n" +
-	"\x1eRESOLVE_REASON_CONTEXT_UNKNOWN\x10\a*\xa8\x01\n" +
+	"\x1eRESOLVE_REASON_CONTEXT_UNKNOWN\x10\a*\x91\x03\n" +
+	"\rNotUsedReason\x12\x1f\n" +
+	"\x1bNOT_USED_REASON_UNSPECIFIED\x10\x00\x12)\n" +
+	"%NOT_USED_REASON_DEFAULT_ROUTE_REFUSED\x10\x01\x12\x1c\n" +
+	"\x18NOT_USED_REASON_NO_PROXY\x10\x02\x12 \n" +
+	"\x1cNOT_USED_REASON_NOT_BELIEVED\x10\x03\x12\x1e\n" +
+	"\x1aNOT_USED_REASON_SELF_PROXY\x10\x04\x12%\n" +
+	"!NOT_USED_REASON_PROXY_UNREACHABLE\x10\x05\x12\x1e\n" +
+	"\x1aNOT_USED_REASON_PREFERENCE\x10\x06\x12\x1e\n" +
+	"\x1aNOT_USED_REASON_LONG_LIVED\x10\a\x12\x1c\n" +
+	"\x18NOT_USED_REASON_NOT_BEST\x10\b\x12\x1a\n" +
+	"\x16NOT_USED_REASON_METRIC\x10\t\x12\x17\n" +
+	"\x13NOT_USED_REASON_TIE\x10\n" +
+	"\x12\x1a\n" +
+	"\x16NOT_USED_REASON_SHARED\x10\v*\xa8\x01\n" +
 	"\x0fOriginationMode\x12 \n" +
 	"\x1cORIGINATION_MODE_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17ORIGINATION_MODE_INLINE\x10\x01\x12\x1e\n" +
@@ -1607,66 +1720,68 @@ func file_pnc_v1_capability_proto_rawDescGZIP() []byte {
 	return file_pnc_v1_capability_proto_rawDescData
 }
 
-var file_pnc_v1_capability_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
+var file_pnc_v1_capability_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
 var file_pnc_v1_capability_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_pnc_v1_capability_proto_goTypes = []any{
 	(Source)(0),                       // 0: pnc.v1.Source
 	(CapabilityEventKind)(0),          // 1: pnc.v1.CapabilityEventKind
 	(DisregardReason)(0),              // 2: pnc.v1.DisregardReason
 	(ResolveReason)(0),                // 3: pnc.v1.ResolveReason
-	(OriginationMode)(0),              // 4: pnc.v1.OriginationMode
-	(*CapabilityRoute)(nil),           // 5: pnc.v1.CapabilityRoute
-	(*CapabilityEvent)(nil),           // 6: pnc.v1.CapabilityEvent
-	(*ListCapabilitiesRequest)(nil),   // 7: pnc.v1.ListCapabilitiesRequest
-	(*ListCapabilitiesResponse)(nil),  // 8: pnc.v1.ListCapabilitiesResponse
-	(*WatchCapabilitiesRequest)(nil),  // 9: pnc.v1.WatchCapabilitiesRequest
-	(*WatchCapabilitiesResponse)(nil), // 10: pnc.v1.WatchCapabilitiesResponse
-	(*ResolveRequest)(nil),            // 11: pnc.v1.ResolveRequest
-	(*ResolveResponse)(nil),           // 12: pnc.v1.ResolveResponse
-	(*Advertisement)(nil),             // 13: pnc.v1.Advertisement
-	(*AdvertiseRequest)(nil),          // 14: pnc.v1.AdvertiseRequest
-	(*AdvertiseResponse)(nil),         // 15: pnc.v1.AdvertiseResponse
-	(*WithdrawRequest)(nil),           // 16: pnc.v1.WithdrawRequest
-	(*WithdrawResponse)(nil),          // 17: pnc.v1.WithdrawResponse
-	(*timestamppb.Timestamp)(nil),     // 18: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),       // 19: google.protobuf.Duration
+	(NotUsedReason)(0),                // 4: pnc.v1.NotUsedReason
+	(OriginationMode)(0),              // 5: pnc.v1.OriginationMode
+	(*CapabilityRoute)(nil),           // 6: pnc.v1.CapabilityRoute
+	(*CapabilityEvent)(nil),           // 7: pnc.v1.CapabilityEvent
+	(*ListCapabilitiesRequest)(nil),   // 8: pnc.v1.ListCapabilitiesRequest
+	(*ListCapabilitiesResponse)(nil),  // 9: pnc.v1.ListCapabilitiesResponse
+	(*WatchCapabilitiesRequest)(nil),  // 10: pnc.v1.WatchCapabilitiesRequest
+	(*WatchCapabilitiesResponse)(nil), // 11: pnc.v1.WatchCapabilitiesResponse
+	(*ResolveRequest)(nil),            // 12: pnc.v1.ResolveRequest
+	(*ResolveResponse)(nil),           // 13: pnc.v1.ResolveResponse
+	(*Advertisement)(nil),             // 14: pnc.v1.Advertisement
+	(*AdvertiseRequest)(nil),          // 15: pnc.v1.AdvertiseRequest
+	(*AdvertiseResponse)(nil),         // 16: pnc.v1.AdvertiseResponse
+	(*WithdrawRequest)(nil),           // 17: pnc.v1.WithdrawRequest
+	(*WithdrawResponse)(nil),          // 18: pnc.v1.WithdrawResponse
+	(*timestamppb.Timestamp)(nil),     // 19: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),       // 20: google.protobuf.Duration
 }
 var file_pnc_v1_capability_proto_depIdxs = []int32{
 	0,  // 0: pnc.v1.CapabilityRoute.source:type_name -> pnc.v1.Source
-	18, // 1: pnc.v1.CapabilityRoute.changed_at:type_name -> google.protobuf.Timestamp
+	19, // 1: pnc.v1.CapabilityRoute.changed_at:type_name -> google.protobuf.Timestamp
 	2,  // 2: pnc.v1.CapabilityRoute.disregarded:type_name -> pnc.v1.DisregardReason
-	18, // 3: pnc.v1.CapabilityEvent.at:type_name -> google.protobuf.Timestamp
-	1,  // 4: pnc.v1.CapabilityEvent.kind:type_name -> pnc.v1.CapabilityEventKind
-	5,  // 5: pnc.v1.CapabilityEvent.route:type_name -> pnc.v1.CapabilityRoute
-	2,  // 6: pnc.v1.CapabilityEvent.reason:type_name -> pnc.v1.DisregardReason
-	5,  // 7: pnc.v1.ListCapabilitiesResponse.routes:type_name -> pnc.v1.CapabilityRoute
-	6,  // 8: pnc.v1.ListCapabilitiesResponse.rejected:type_name -> pnc.v1.CapabilityEvent
-	13, // 9: pnc.v1.ListCapabilitiesResponse.advertisements:type_name -> pnc.v1.Advertisement
-	6,  // 10: pnc.v1.WatchCapabilitiesResponse.event:type_name -> pnc.v1.CapabilityEvent
-	3,  // 11: pnc.v1.ResolveResponse.reason:type_name -> pnc.v1.ResolveReason
-	5,  // 12: pnc.v1.ResolveResponse.route:type_name -> pnc.v1.CapabilityRoute
-	19, // 13: pnc.v1.ResolveResponse.age:type_name -> google.protobuf.Duration
-	5,  // 14: pnc.v1.ResolveResponse.candidates:type_name -> pnc.v1.CapabilityRoute
-	4,  // 15: pnc.v1.Advertisement.mode:type_name -> pnc.v1.OriginationMode
-	18, // 16: pnc.v1.Advertisement.expires_at:type_name -> google.protobuf.Timestamp
-	4,  // 17: pnc.v1.AdvertiseRequest.mode:type_name -> pnc.v1.OriginationMode
-	19, // 18: pnc.v1.AdvertiseRequest.lease:type_name -> google.protobuf.Duration
-	13, // 19: pnc.v1.AdvertiseResponse.advertisement:type_name -> pnc.v1.Advertisement
-	7,  // 20: pnc.v1.CapabilityService.ListCapabilities:input_type -> pnc.v1.ListCapabilitiesRequest
-	9,  // 21: pnc.v1.CapabilityService.WatchCapabilities:input_type -> pnc.v1.WatchCapabilitiesRequest
-	11, // 22: pnc.v1.CapabilityService.Resolve:input_type -> pnc.v1.ResolveRequest
-	14, // 23: pnc.v1.CapabilityService.Advertise:input_type -> pnc.v1.AdvertiseRequest
-	16, // 24: pnc.v1.CapabilityService.Withdraw:input_type -> pnc.v1.WithdrawRequest
-	8,  // 25: pnc.v1.CapabilityService.ListCapabilities:output_type -> pnc.v1.ListCapabilitiesResponse
-	10, // 26: pnc.v1.CapabilityService.WatchCapabilities:output_type -> pnc.v1.WatchCapabilitiesResponse
-	12, // 27: pnc.v1.CapabilityService.Resolve:output_type -> pnc.v1.ResolveResponse
-	15, // 28: pnc.v1.CapabilityService.Advertise:output_type -> pnc.v1.AdvertiseResponse
-	17, // 29: pnc.v1.CapabilityService.Withdraw:output_type -> pnc.v1.WithdrawResponse
-	25, // [25:30] is the sub-list for method output_type
-	20, // [20:25] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	4,  // 3: pnc.v1.CapabilityRoute.not_used:type_name -> pnc.v1.NotUsedReason
+	19, // 4: pnc.v1.CapabilityEvent.at:type_name -> google.protobuf.Timestamp
+	1,  // 5: pnc.v1.CapabilityEvent.kind:type_name -> pnc.v1.CapabilityEventKind
+	6,  // 6: pnc.v1.CapabilityEvent.route:type_name -> pnc.v1.CapabilityRoute
+	2,  // 7: pnc.v1.CapabilityEvent.reason:type_name -> pnc.v1.DisregardReason
+	6,  // 8: pnc.v1.ListCapabilitiesResponse.routes:type_name -> pnc.v1.CapabilityRoute
+	7,  // 9: pnc.v1.ListCapabilitiesResponse.rejected:type_name -> pnc.v1.CapabilityEvent
+	14, // 10: pnc.v1.ListCapabilitiesResponse.advertisements:type_name -> pnc.v1.Advertisement
+	7,  // 11: pnc.v1.WatchCapabilitiesResponse.event:type_name -> pnc.v1.CapabilityEvent
+	3,  // 12: pnc.v1.ResolveResponse.reason:type_name -> pnc.v1.ResolveReason
+	6,  // 13: pnc.v1.ResolveResponse.route:type_name -> pnc.v1.CapabilityRoute
+	20, // 14: pnc.v1.ResolveResponse.age:type_name -> google.protobuf.Duration
+	6,  // 15: pnc.v1.ResolveResponse.candidates:type_name -> pnc.v1.CapabilityRoute
+	5,  // 16: pnc.v1.Advertisement.mode:type_name -> pnc.v1.OriginationMode
+	19, // 17: pnc.v1.Advertisement.expires_at:type_name -> google.protobuf.Timestamp
+	5,  // 18: pnc.v1.AdvertiseRequest.mode:type_name -> pnc.v1.OriginationMode
+	20, // 19: pnc.v1.AdvertiseRequest.lease:type_name -> google.protobuf.Duration
+	14, // 20: pnc.v1.AdvertiseResponse.advertisement:type_name -> pnc.v1.Advertisement
+	8,  // 21: pnc.v1.CapabilityService.ListCapabilities:input_type -> pnc.v1.ListCapabilitiesRequest
+	10, // 22: pnc.v1.CapabilityService.WatchCapabilities:input_type -> pnc.v1.WatchCapabilitiesRequest
+	12, // 23: pnc.v1.CapabilityService.Resolve:input_type -> pnc.v1.ResolveRequest
+	15, // 24: pnc.v1.CapabilityService.Advertise:input_type -> pnc.v1.AdvertiseRequest
+	17, // 25: pnc.v1.CapabilityService.Withdraw:input_type -> pnc.v1.WithdrawRequest
+	9,  // 26: pnc.v1.CapabilityService.ListCapabilities:output_type -> pnc.v1.ListCapabilitiesResponse
+	11, // 27: pnc.v1.CapabilityService.WatchCapabilities:output_type -> pnc.v1.WatchCapabilitiesResponse
+	13, // 28: pnc.v1.CapabilityService.Resolve:output_type -> pnc.v1.ResolveResponse
+	16, // 29: pnc.v1.CapabilityService.Advertise:output_type -> pnc.v1.AdvertiseResponse
+	18, // 30: pnc.v1.CapabilityService.Withdraw:output_type -> pnc.v1.WithdrawResponse
+	26, // [26:31] is the sub-list for method output_type
+	21, // [21:26] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_pnc_v1_capability_proto_init() }
@@ -1679,7 +1794,7 @@ func file_pnc_v1_capability_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_pnc_v1_capability_proto_rawDesc), len(file_pnc_v1_capability_proto_rawDesc)),
-			NumEnums:      5,
+			NumEnums:      6,
 			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   1,
