@@ -17,7 +17,7 @@ var (
 	lsaOpaqueNames = map[uint8]string{1: "traffic-engineering", 3: "grace", 4: "router-information", 7: "extended-prefix", 8: "extended-link"}
 	lsaV3Names     = map[uint32]string{
 		0x2001: "router", 0x2002: "network", 0x2003: "inter-area-prefix", 0x2004: "inter-area-router", 0x4005: "external", 0x2007: "nssa-external",
-		0x0008: "link", 0x2009: "intra-area-prefix", 0x000B: "grace",
+		0x0008: "link", 0x2009: "intra-area-prefix", 0x000B: "grace", 0xA00A: "intra-area-te",
 		0xA021: "e-router", 0xA022: "e-network", 0xA023: "e-inter-area-prefix", 0xA024: "e-inter-area-router", 0xC025: "e-external", 0xA027: "e-nssa-external",
 		0x8028: "e-link", 0xA029: "e-intra-area-prefix",
 	}

@@ -23,7 +23,7 @@ const (
 	maxLSAge      = time.Hour // MaxAge (RFC 2328 appendix B)
 	maxLSAs       = 1 << 24
 
-	defaultMaxLSAs = 1 << 16
+	defaultMaxLSAs = 1 << 17
 )
 
 var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})

@@ -18,7 +18,7 @@ func TestOSPFDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := cfg.OSPFv2
-	if !s.Advertise || s.Carrier != CarrierExtFlags || s.Flag != 2 || s.FlagMask != 0 || s.LinkMetric != 65535 || s.MaxLSAs != 65536 || !s.GracefulRestartHelper || s.Reoriginate ||
+	if !s.Advertise || s.Carrier != CarrierExtFlags || s.Flag != 2 || s.FlagMask != 0 || s.LinkMetric != 65535 || s.MaxLSAs != 131072 || !s.GracefulRestartHelper || s.Reoriginate ||
 		s.Timers.Refresh.Duration != 30*time.Minute || s.Areas[0].ID.String() != "0.0.0.1" {
 		t.Errorf("%+v", s)
 	}
@@ -35,7 +35,7 @@ func TestOSPFDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a := cfg.OSPFAPI; a.Address.String() != "127.0.0.1" || a.MaxLSAs != 65536 || a.FlagMask != 8 {
+	if a := cfg.OSPFAPI; a.Address.String() != "127.0.0.1" || a.MaxLSAs != 131072 || a.FlagMask != 8 {
 		t.Errorf("%+v", a)
 	}
 }

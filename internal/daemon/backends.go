@@ -20,6 +20,9 @@ func (d *Daemon) backends() api.Backends {
 	if d.isis != nil {
 		b.ISIS = d.isis
 	}
+	if len(d.ospf) > 0 {
+		b.OSPF = ospfBackend{d}
+	}
 	return b
 }
 

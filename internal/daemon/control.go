@@ -239,6 +239,8 @@ func checkRestart(old, next *config.Config, changes []string) error {
 		keys = append(keys, "bgp: added or removed as a whole")
 	}
 	keys = append(keys, checkISIS(old.ISIS, next.ISIS)...)
+	keys = append(keys, checkOSPF("ospfv2", old.OSPFv2, next.OSPFv2)...)
+	keys = append(keys, checkOSPF("ospfv3", old.OSPFv3, next.OSPFv3)...)
 	if len(keys) > 0 {
 		return fmt.Errorf("needs a restart of pncd: %s", strings.Join(keys, "; "))
 	}

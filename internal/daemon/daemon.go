@@ -38,6 +38,7 @@ type Daemon struct {
 	speaker  *bgp.Speaker // nil: no BGP
 	igps     []*igpPart   // those that are configured
 	isis     *isisPart    // nil: no IS-IS
+	ospf     []*ospfPart  // OSPFv2 before OSPFv3
 	attach   *attachment  // of the IGPs
 	api      *api.Server
 	rings    *ringBook
@@ -107,8 +108,11 @@ func New(cfg *config.Config, path string, log *logrus.Logger) (*Daemon, error) {
 			return nil, err
 		}
 	}
-	if len(cfg.OSPFs()) > 0 || cfg.OSPFAPI != nil {
-		return nil, errors.New("ospfv2, ospfv3, ospfapi: this version checks the sections and does not speak OSPF yet")
+	if err = d.newOSPF(cfg); err != nil {
+		return nil, err
+	}
+	if cfg.OSPFAPI != nil {
+		return nil, errors.New("ospfapi: this version checks the section and does not learn through it yet")
 	}
 	d.api = api.New(d.backends(), api.Options{Log: log.WithField("part", "api")})
 	return d, nil
@@ -162,9 +166,7 @@ func (d *Daemon) Run(ctx context.Context, reload <-chan os.Signal) error {
 	}
 	if len(d.igps) > 0 {
 		services.start("interfaces", d.attach.run) // removes them when what was announced is purged
-	}
-	for _, p := range d.igps {
-		services.start(p.name, p.Run)
+		services.start("igp", d.runIGPs)
 	}
 	return d.serve(ctx, services, reload)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -87,6 +88,31 @@ func (p *igpPart) Run(ctx context.Context) error {
 	}
 }
 
+// runIGPs runs all of them until ctx ends. They stop together: each may have to wait for its neighbours.
+func (d *Daemon) runIGPs(ctx context.Context) error {
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, len(d.igps))
+	for _, p := range d.igps {
+		go func() {
+			defer stop()
+			err := p.Run(running)
+			if err == nil && running.Err() == nil {
+				err = errors.New("ended without being told to")
+			}
+			if err != nil {
+				err = fmt.Errorf("%s: %w", p.name, err)
+			}
+			ended <- err
+		}()
+	}
+	var errs []error
+	for range d.igps {
+		errs = append(errs, <-ended)
+	}
+	return errors.Join(errs...)
+}
+
 // follow changes which interfaces there are.
 func (p *igpPart) follow(names []string) {
 	p.mu.Lock()
@@ -134,4 +160,4 @@ func (p *igpPart) linkError(name string) error {
 }
 
 // protocols are the IGPs that there are.
-var protocols = []protocol{isisProtocol}
+var protocols = []protocol{isisProtocol, ospfv2Protocol, ospfv3Protocol}

@@ -72,8 +72,8 @@ func (p *igpPart) mark(ads []igp.Advertisement, notMarked int) {
 	}
 }
 
-// marks reports whether an IGP marks a sender although BGP doesn't announce it.
-func marks(c *config.Config, k readiness.Key, proxy netip.Addr) bool {
+// marksSender reports whether an IGP marks a sender although BGP doesn't announce it.
+func marksSender(c *config.Config, k readiness.Key, proxy netip.Addr) bool {
 	return k.Context == "" && slices.ContainsFunc(protocols, func(p protocol) bool {
 		policy := p.policy(c)
 		return policy != nil && policy.advertise && p.carries(k.Prefix.Addr(), proxy)

@@ -24,6 +24,13 @@ func (d *Daemon) igpChanges(next *config.Config) (out []igpChange, err error) {
 		}
 		out = append(out, c)
 	}
+	for _, p := range d.ospf {
+		c, err := p.change(next)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, c)
+	}
 	return out, nil
 }
 

@@ -101,7 +101,7 @@ func announcedHere(c *config.Config, requested []bgp.OriginateConfig) map[readin
 	own := ownAddresses(p)
 	for _, s := range p.Senders {
 		k := readiness.Key{Context: s.Context, Prefix: s.Prefix.Prefix}
-		if (s.Mode != "none" || marks(c, k, s.Proxy.Addr)) && slices.Contains(own, s.Proxy.Addr) {
+		if (s.Mode != "none" || marksSender(c, k, s.Proxy.Addr)) && slices.Contains(own, s.Proxy.Addr) {
 			out[k] = s.Proxy.Addr
 		}
 	}

@@ -59,6 +59,7 @@ func (d *Daemon) partList() []*pncv1.Part {
 		d.bgpPart(),
 		d.isisPart(),
 	}
+	out = append(out, d.ospfParts()...)
 	running := map[string]unitStatus{}
 	for _, s := range d.units.statuses() {
 		running[s.name] = s
