@@ -112,6 +112,9 @@ func (g *Graph[ID]) vertexOf(id ID) int {
 		i := g.free[n-1]
 		g.free = g.free[:n-1]
 		g.ids[i], g.nodes[i] = id, vertex{}
+		if i < len(g.cost) {
+			g.cost[i] = Unreachable // what is there is the cost of the node that was there before
+		}
 		g.index[id] = i
 		return i
 	}

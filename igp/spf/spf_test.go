@@ -87,6 +87,16 @@ func TestWhatChangesNoLinkNeedsNoRun(t *testing.T) {
 	}
 }
 
+func TestANodeThatIsNewIsNotReachedBeforeARun(t *testing.T) {
+	g := graph(map[int]*Node[int]{1: links(2, 1), 2: links(1, 1)})
+	g.Set(1, links(3, 1))
+	g.Set(2, nil) // nobody points to it any more: it is forgotten
+	g.Set(4, links(1, 1))
+	if got := g.Cost(4); got != Unreachable {
+		t.Errorf("cost %d, as that of the node whose place it took", got)
+	}
+}
+
 // reference computes costs as the definition says: shorter as long as something gets shorter.
 func reference(nodes map[int]*Node[int], root int) map[int]uint32 {
 	cost := map[int]uint64{root: 0}
