@@ -3,6 +3,7 @@ package ospfapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -27,7 +28,11 @@ type Config struct {
 	// loopback; then it is listened on for a moment while a connection is made.
 	Local   netip.Addr
 	Learner learner.Config
-	Connect backoff.Config // of the attempts to connect; zero: 1 s after the first, 30 s at most
+	Connect backoff.Config // of the attempts to connect; zero: 1 s after the first, 10 s at most
+	// Suspect is how long no attempt is made when the daemon has ended three connections, one after the other, in
+	// place of an answer: it may be a release that crashes at what is asked. Each further one doubles it, up to
+	// an hour; 0: a minute.
+	Suspect time.Duration
 
 	// Dial connects; nil is Dial of this package. Tests dial in another namespace.
 	Dial func(context.Context, Endpoints, []uint64) (*Link, error)
@@ -47,7 +52,10 @@ func (c Config) WithDefaults() Config {
 		c.Local = c.Router
 	}
 	if c.Connect == (backoff.Config{}) {
-		c.Connect = backoff.Config{Second: time.Second, Max: 30 * time.Second}
+		c.Connect = backoff.Config{Second: time.Second, Max: 10 * time.Second}
+	}
+	if c.Suspect == 0 {
+		c.Suspect = time.Minute
 	}
 	if c.Dial == nil {
 		c.Dial = Dial
@@ -72,8 +80,11 @@ func (c Config) Check() error {
 	case c.Router.IsLoopback() != c.Local.IsLoopback():
 		return errors.New("ospf api: local: must be on loopback exactly when the router is")
 	}
+	if c.Suspect < 0 {
+		return fmt.Errorf("ospf api: suspect: %s, must not be below zero", c.Suspect)
+	}
 	if err := c.Connect.Check(); err != nil {
-		return err
+		return fmt.Errorf("ospf api: connect: %w", err)
 	}
 	return c.Learner.Check()
 }
@@ -98,6 +109,7 @@ type Client struct {
 	dialed chan dialed
 	dialer sync.WaitGroup
 	last   error // why there is no connection
+	broken int   // connections, one after the other, that the daemon ended in place of an answer
 }
 
 type dialed struct {
@@ -157,6 +169,9 @@ func (c *Client) Run(ctx context.Context) error {
 			connectAt = time.Time{}
 		case connectAt.IsZero():
 			connectAt = c.pace.Next(now, c.cfg.Connect)
+			if rest := now.Add(c.rest()); rest.After(connectAt) {
+				connectAt = rest
+			}
 			fallthrough
 		default:
 			if !connectAt.After(now) {
@@ -167,6 +182,20 @@ func (c *Client) Run(ctx context.Context) error {
 		}
 		timer.Reset(c.wait(connectAt, dialing))
 	}
+}
+
+// suspicious is how many connections the daemon may end early before it is left alone.
+const suspicious = 3
+
+// longestRest bounds how long it is left alone.
+const longestRest = time.Hour
+
+// rest is how long the daemon is left alone.
+func (c *Client) rest() time.Duration {
+	if c.broken < suspicious {
+		return 0
+	}
+	return min(c.cfg.Suspect<<min(c.broken-suspicious, 10), longestRest)
 }
 
 // wait is how long nothing is to be done.
@@ -250,6 +279,15 @@ func (c *Client) step(now time.Time) {
 func (c *Client) lost(err error) {
 	if peerClosed(err) {
 		c.avoid = c.link.listeners
+		switch owed := c.machine.Owed(); {
+		case c.machine.State() == learner.Synced:
+			c.broken = 0
+		case owed:
+			c.broken++
+		}
+		if c.rest() > 0 {
+			c.log.Errorf("ospf api: the daemon has ended %d connections in place of an answer; the next attempt is in %s", c.broken, c.rest())
+		}
 	}
 	for len(c.link.events) > 0 {
 		if terr := c.take(<-c.link.events); terr != nil {

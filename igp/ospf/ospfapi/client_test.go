@@ -3,6 +3,7 @@ package ospfapi
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/netip"
 	"strings"
@@ -149,12 +150,44 @@ func TestAReaderThatNobodyListensToEnds(t *testing.T) {
 			}
 		}
 	}()
-	if err := <-r.ended; !errors.Is(err, errStalled) && !peerClosed(err) {
+	err = <-r.ended
+	// The daemon is free again although nobody takes the messages.
+	if _, rerr := other.Read(make([]byte, 1)); rerr != io.EOF {
+		t.Errorf("read at the other end: %v", rerr)
+	}
+	if !errors.Is(err, errStalled) && !peerClosed(err) {
 		t.Errorf("got %v", err)
 	} else if len(r.events) != queueLen {
 		t.Errorf("%d messages wait", len(r.events))
 	} else if peerClosed(err) {
 		t.Error("the reader waited for longer than it may")
+	}
+}
+
+func TestADaemonThatEndsWhenItIsAskedIsLeftAlone(t *testing.T) {
+	const rest = 300 * time.Millisecond
+	begin := func(port uint16) *daemon {
+		d := startDaemon(t, port, someLSA(t, 1))
+		d.mu.Lock()
+		d.fragile = true
+		d.mu.Unlock()
+		return d
+	}
+	d := begin(0)
+	c := client(t, d.at, func(c *Config) { c.Suspect = rest })
+	for n := 1; ; n++ {
+		testwait.Until(t, "it to be called", func() bool { return d.calls() == 1 })
+		d.work.Wait()
+		if n == suspicious {
+			break
+		}
+		d = begin(d.at.Port())
+	}
+	ended := time.Now()
+	d = startDaemon(t, d.at.Port(), someLSA(t, 1)) // another release, at last
+	becomes(t, c, learner.Synced, 1)
+	if took := time.Since(ended); took < rest/2 {
+		t.Errorf("called again after %s", took)
 	}
 }
 
@@ -165,7 +198,8 @@ func TestConfigErrorsNameTheField(t *testing.T) {
 		"local: must be an own IPv4 address":                           {Router: netip.MustParseAddr("192.0.2.1"), Local: netip.IPv4Unspecified()},
 		"local: must be on loopback exactly when the router is":        {Local: netip.MustParseAddr("192.0.2.2")},
 		"local: must be on loopback exactly when the router is, again": {Router: netip.MustParseAddr("192.0.2.1"), Local: loopback},
-		"hold: -1s": {Learner: learner.Config{Hold: -time.Second}},
+		"suspect: -1s": {Suspect: -time.Second},
+		"hold: -1s":    {Learner: learner.Config{Hold: -time.Second}},
 	} {
 		want, _, _ = strings.Cut(want, ", again")
 		if err := c.Check(); err == nil || !strings.Contains(err.Error(), want) {

@@ -1,7 +1,7 @@
 // Package ospfapi learns the P flag from the database of the host router's own ospfd, over FRR's OSPF API, for
 // operators who don't want another OSPF neighbour. It only reads: it originates nothing, registers no opaque type,
-// and announces no prefix. Client is the shell with sockets, a clock and goroutines; what it says and
-// remembers is in the packages learner and message, which are pure.
+// and announces no prefix. Client is the shell with sockets, a clock and goroutines; what it says and remembers is in
+// the packages learner and message, which are pure.
 //
 // # What it needs
 //
@@ -51,7 +51,10 @@
 //     after `no router ospf`. pncd can't know when it is started itself after that, or when the router is not
 //     this host.
 //   - ospfd waits for its clients, both for the rest of a message and for room to write. Requests are written
-//     whole, and a client that can't keep up leaves after 1 s.
+//     whole, and a client that can't keep up leaves after 1 s. A pncd that stands still as a whole, as in a debugger,
+//     stops ospfd when the sockets' buffers are full.
+//   - An ospfd that ends three connections in place of an answer, one after the other, is left alone for a minute,
+//     then for longer: it may be a release that crashes at what is asked.
 //   - An LSA that the router itself flushes is told to be gone only when ospfd forgets it, up to a minute later. What
 //     others flush, and what the router withdraws in its router LSA, is told at once.
 //   - Opaque LSAs of type 7 can't be originated over the API: ospfd has registered the type itself. So the P flag is

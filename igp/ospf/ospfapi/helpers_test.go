@@ -34,6 +34,7 @@ type daemon struct {
 	stranger  netip.Addr // who connects back first
 	refused   bool       // the stranger was
 	unwelcome []byte     // said behind the database
+	fragile   bool       // ends when it is asked for the database
 }
 
 // startDaemon starts one at a port; 0 takes any.
@@ -137,6 +138,13 @@ func (d *daemon) serve(c, news net.Conn) {
 		case message.TypeOriginate:
 			code = message.OpaqueNotRegistered
 		case message.TypeSyncLSDB:
+			d.mu.Lock()
+			fragile := d.fragile
+			d.mu.Unlock()
+			if fragile {
+				_ = d.listener.Close()
+				return
+			}
 			for _, l := range d.lsas {
 				d.say(news, h.Sequence, message.LSAChange{LSA: l})
 			}

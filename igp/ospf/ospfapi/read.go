@@ -38,15 +38,19 @@ type event struct {
 type running struct {
 	*Link
 	events  chan event
-	ended   chan error // why the first of the readers has ended
+	ended   chan error // why the readers have ended, the first one first
 	quit    chan struct{}
 	readers sync.WaitGroup
 }
 
 func run(l *Link) *running {
 	r := &running{Link: l, events: make(chan event, queueLen), ended: make(chan error, 2), quit: make(chan struct{})}
-	r.readers.Go(func() { r.ended <- r.read(l.requests, false) })
-	r.readers.Go(func() { r.ended <- r.read(l.news, true) })
+	for _, news := range []bool{false, true} {
+		r.readers.Go(func() {
+			r.ended <- r.read(news)
+			r.close() // at once, whatever keeps the machine: ospfd waits for who doesn't read
+		})
+	}
 	return r
 }
 
@@ -58,7 +62,11 @@ func (r *running) stop() {
 }
 
 // read brings messages to the queue until the connection ends.
-func (r *running) read(c net.Conn, news bool) error {
+func (r *running) read(news bool) error {
+	c := r.requests
+	if news {
+		c = r.news
+	}
 	in := bufio.NewReaderSize(c, 1<<16)
 	stall := time.NewTimer(stallLimit)
 	defer stall.Stop()

@@ -129,6 +129,12 @@ func (m *Machine) news(now time.Time, a netip.Addr) {
 	}
 }
 
+// State is where the conversation stands.
+func (m *Machine) State() State { return m.state }
+
+// Owed reports that the daemon has not answered, or not told its whole database yet.
+func (m *Machine) Owed() bool { return m.waits != nil || m.state == Syncing }
+
 // Reply takes a message of the connection for requests.
 func (m *Machine) Reply(now time.Time, in message.Message) error {
 	r, ok := in.Body.(message.Reply)
