@@ -139,7 +139,7 @@ func (d *DB) Install(now time.Time, l packet.LSA, force bool) (*Entry, Change, e
 	e := &Entry{LSA: l, Installed: now, at: -1}
 	change := Added
 	if old != nil {
-		change = compare(now, old, e)
+		change = compare(old, e)
 		d.unschedule(old)
 	} else {
 		d.all.add(l.Key)
@@ -155,9 +155,11 @@ func (d *DB) Install(now time.Time, l packet.LSA, force bool) (*Entry, Change, e
 	return e, change, nil
 }
 
-// compare applies RFC 2328 section 13.2: the options, whether the age is MaxAge, the length and the body count.
-func compare(now time.Time, old, e *Entry) Change {
-	gone := func(e *Entry) bool { return e.Age(now) == packet.MaxAge }
+// compare applies RFC 2328 section 13.2: the options, whether the age is MaxAge, the length and the body count. The
+// age is that of the header: one that has grown to MaxAge here counted all the same until it is flushed, and its
+// flush is the change that readers are told of.
+func compare(old, e *Entry) Change {
+	gone := func(e *Entry) bool { return e.AgeSeconds() == packet.MaxAge }
 	if old.Options != e.Options || gone(old) != gone(e) || !bytes.Equal(old.Body(), e.Body()) {
 		return Changed
 	}

@@ -139,6 +139,15 @@ func TestWhatCountsAsAChange(t *testing.T) {
 	}
 }
 
+// What has grown old here counted until it is flushed: the flush is a change, or nobody would be told.
+func TestAFlushOfWhatHasGrownOldIsAChange(t *testing.T) {
+	d := New(0)
+	install(t, d, at(0), lsa(t, packet.Header{Key: key(1), Age: 3000}, "a"))
+	if _, got := install(t, d, at(600), lsa(t, packet.Header{Key: key(1), Age: packet.MaxAge}, "a")); got != Changed {
+		t.Errorf("%d, want %d", got, Changed)
+	}
+}
+
 func TestAFullDatabaseRefusesAllButOwnLSAs(t *testing.T) {
 	d := New(2)
 	install(t, d, at(0), lsa(t, packet.Header{Key: key(1)}, ""))
