@@ -52,6 +52,9 @@ func (m *Machine) Originate(now time.Time, w Where, t packet.LSType, id packet.I
 	o := m.own[k]
 	if o != nil && o.leaving {
 		o.leaving, o.due = false, time.Time{}
+		if !m.there(w, o) { // a change still waited when it was taken back
+			m.soon(now, o)
+		}
 	}
 	switch {
 	case o == nil:
@@ -70,6 +73,12 @@ func (m *Machine) Originate(now time.Time, w Where, t packet.LSType, id packet.I
 	}
 	m.make(now, w, o)
 	return nil
+}
+
+// there reports whether the database has an own LSA as it is wanted.
+func (m *Machine) there(w Where, o *own) bool {
+	e := m.DB(w).Get(o.key)
+	return e != nil && e.AgeSeconds() < packet.MaxAge && e.Options == o.options && slices.Equal(e.Body(), o.body)
 }
 
 // soon makes a new instance due, as soon as MinLSInterval lets it.
