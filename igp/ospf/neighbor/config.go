@@ -74,6 +74,9 @@ func (c *Config) Room() int {
 	return c.MTU - ip - c.Version.HeaderLen() - c.Overhead
 }
 
+// mtu is that of descriptions, which have 16 bits for it.
+func (c *Config) mtu() uint16 { return uint16(min(c.MTU, 0xFFFF)) }
+
 // headersFit is how many LSA headers a description may have.
 func (c *Config) headersFit() int {
 	return max((c.Room()-packet.DescriptionLen(c.Version))/packet.HeaderLen, 1)

@@ -71,7 +71,7 @@ func (m *Machine) start(why Reason) {
 }
 
 func (m *Machine) describe(flags uint8) *packet.Description {
-	return &packet.Description{MTU: uint16(min(m.cfg.MTU, 0xFFFF)), Options: m.cfg.options(), Flags: flags, Sequence: m.sequence}
+	return &packet.Description{MTU: m.cfg.mtu(), Options: m.cfg.options(), Flags: flags, Sequence: m.sequence}
 }
 
 func (m *Machine) receiveDescription(d *packet.Description) Reason {

@@ -64,8 +64,13 @@ func (m *Machine) Events() []Event {
 }
 
 // Reconfigure changes the interface's parameters: they hold from the next packet on. A new MTU shows in the
-// next description.
-func (m *Machine) Reconfigure(c Config) { m.cfg = c.withDefaults() }
+// description that is sent next, be it sent again: the neighbour may drop it for the old one.
+func (m *Machine) Reconfigure(c Config) {
+	m.cfg = c.withDefaults()
+	if m.sent != nil {
+		m.sent.MTU = m.cfg.mtu()
+	}
+}
 
 // Hello is HelloReceived: a hello passed the interface's checks.
 func (m *Machine) Hello(now time.Time) {
