@@ -105,7 +105,7 @@ func (s *Shell[F]) Run(ctx context.Context) error {
 			s.receive(f)
 		case <-timer.C:
 		}
-		s.step()
+		s.Step()
 		if stop == nil && s.Machine.Purged() {
 			return nil
 		}
@@ -133,8 +133,8 @@ func (s *Shell[F]) receive(f F) {
 	}
 }
 
-// step lets the machine do what is due.
-func (s *Shell[F]) step() {
+// Step lets the machine do what is due.
+func (s *Shell[F]) Step() {
 	for _, f := range s.Machine.Tick(time.Now()) {
 		s.send(f)
 	}

@@ -39,7 +39,7 @@ func (m *Machine) flood(w Where, e *lsdb.Entry, changed bool, on *link, from *pe
 		if !added || l == on && from.Designated() {
 			for _, p := range l.peers {
 				if _, yes := p.waits[e.Key]; yes { // the Designated Router has told it
-					p.again.Set(e.Key, m.now.Add(m.cfg.Retransmit))
+					p.again.Set(e.Key, m.now.Add(l.retransmit))
 				}
 			}
 			return
@@ -92,7 +92,7 @@ func (m *Machine) sendQueue(now time.Time, l *link) {
 			case e == nil:
 				p.drop(k)
 			default:
-				p.again.Set(k, now.Add(m.cfg.Retransmit))
+				p.again.Set(k, now.Add(l.retransmit))
 			}
 		}
 	}
@@ -112,6 +112,9 @@ func (m *Machine) sendLSAs(now time.Time, l *link, to packet.ID, list []*lsdb.En
 			continue
 		}
 		raw := e.AppendTo(nil, now, l.delay)
+		if w, ok := m.where(l, e.Type); ok {
+			m.Told(now, w, e.Key)
+		}
 		lsa := packet.LSA{Raw: raw}
 		lsa.Header, _ = packet.ParseHeader(m.cfg.Version, raw)
 		lsas = append(lsas, lsa)

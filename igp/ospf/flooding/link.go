@@ -34,8 +34,9 @@ type link struct {
 	acks  []packet.Header
 	ackAt time.Time
 
-	address packet.ID // OSPFv2: the interface's; 0: not known
-	delay   uint16    // InfTransDelay, seconds
+	address    packet.ID     // OSPFv2: the interface's; 0: not known
+	delay      uint16        // InfTransDelay, seconds
+	retransmit time.Duration // RxmtInterval
 
 	queue  []packet.Key // to be flooded here
 	queued map[packet.Key]struct{}
@@ -62,7 +63,7 @@ func (m *Machine) SetInterface(id InterfaceID, a Area, size int) {
 	if l == nil {
 		at.Area = a
 		m.links[id] = &link{
-			id: id, area: at, size: size, delay: 1, db: lsdb.New(m.cfg.MaxLSAs), peers: map[packet.ID]*peer{}, queued: map[packet.Key]struct{}{},
+			id: id, area: at, size: size, delay: 1, retransmit: m.cfg.Retransmit, db: lsdb.New(m.cfg.MaxLSAs), peers: map[packet.ID]*peer{}, queued: map[packet.Key]struct{}{},
 		}
 		m.order = append(m.order, id)
 		slices.Sort(m.order)
@@ -85,10 +86,11 @@ func (m *Machine) SetAddress(id InterfaceID, address packet.ID) {
 	}
 }
 
-// SetDelay sets an interface's InfTransDelay, seconds: the age of what goes out there grows by it. 1 without.
-func (m *Machine) SetDelay(id InterfaceID, seconds uint16) {
+// SetTimes sets an interface's InfTransDelay, seconds, by which the age of what goes out there grows, and its
+// RxmtInterval. Without, they are 1 s and that of the configuration.
+func (m *Machine) SetTimes(id InterfaceID, delay uint16, retransmit time.Duration) {
 	if l := m.links[id]; l != nil {
-		l.delay = seconds
+		l.delay, l.retransmit = delay, retransmit
 	}
 }
 

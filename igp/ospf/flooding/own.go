@@ -28,6 +28,8 @@ type own struct {
 	options uint8
 	body    []byte
 	made    time.Time // the last instance; zero: none
+	told    time.Time // when it went out last, flooded, again or because it was asked for
+	late    int       // how often the next instance was put off because of that
 	due     time.Time // when another one is made; zero: not before the refresh
 	wrap    bool      // the sequence number is at its end: the last instance is being flushed first
 	leaving bool      // not wanted any more: it is flushed when it is due
@@ -81,16 +83,46 @@ func (m *Machine) there(w Where, o *own) bool {
 	return e != nil && e.AgeSeconds() < packet.MaxAge && e.Options == o.options && slices.Equal(e.Body(), o.body)
 }
 
-// soon makes a new instance due, as soon as MinLSInterval lets it.
+// soon makes a new instance due, as soon as MinLSInterval and settled let it.
 func (m *Machine) soon(now time.Time, o *own) {
-	if o.due = now; !o.made.IsZero() && now.Before(o.made.Add(m.cfg.MinLSInterval)) {
-		o.due = o.made.Add(m.cfg.MinLSInterval)
+	if o.due = now; !o.made.IsZero() {
+		o.due = latest(now, o.made.Add(m.cfg.MinLSInterval), m.settled(o))
+	}
+}
+
+// settled is when every router takes another instance of an own LSA: within MinLSArrival of the last one, which it
+// may have been told only now, it drops the next, and would be told once more only after RxmtInterval.
+func (m *Machine) settled(o *own) time.Time {
+	return latest(o.made, o.told).Add(m.cfg.MinLSArrival + m.cfg.MinLSArrival/10)
+}
+
+// putOff puts off what is due when a neighbour was told the last instance meanwhile. Those that ask again and again
+// must not put it off for good.
+func (m *Machine) putOff(now time.Time, o *own) bool {
+	at := m.settled(o)
+	if o.made.IsZero() || o.wrap || !at.After(now) || o.late == maxLate {
+		return false
+	}
+	o.late++
+	o.due = at
+	return true
+}
+
+// maxLate bounds how often an instance is put off.
+const maxLate = 5
+
+func latest(all ...time.Time) time.Time { return slices.MaxFunc(all, time.Time.Compare) }
+
+// Told says that a neighbour was sent an LSA because it had asked for it.
+func (m *Machine) Told(now time.Time, w Where, k packet.Key) {
+	if o := m.ownOf(w, k); o != nil {
+		o.told = now
 	}
 }
 
 // make originates what is due, or flushes it, and plans what is next.
 func (m *Machine) make(now time.Time, w Where, o *own) {
-	if o.leaving && !o.due.After(now) {
+	if o.leaving && !o.due.After(now) && !m.putOff(now, o) {
 		m.end(now, w, o)
 		return
 	}
@@ -110,6 +142,9 @@ func (m *Machine) makeNow(now time.Time, w Where, o *own) {
 	if o.wrap || o.leaving || o.next(m.cfg.Refresh).After(now) {
 		return
 	}
+	if m.putOff(now, o) {
+		return
+	}
 	db, seq := m.DB(w), packet.InitialSequence
 	if e := db.Get(o.key); e != nil {
 		if e.Sequence == packet.MaxSequence {
@@ -120,7 +155,7 @@ func (m *Machine) makeNow(now time.Time, w Where, o *own) {
 		}
 		seq = e.Sequence + 1
 	}
-	o.made, o.due = now, time.Time{}
+	o.made, o.due, o.late = now, time.Time{}, 0
 	lsa, err := packet.NewLSA(m.cfg.Version, packet.Header{Options: o.options, Key: o.key, Sequence: seq}, o.body)
 	if err != nil {
 		return // the length was held to
@@ -148,8 +183,7 @@ func (m *Machine) store(now time.Time, w Where, lsa packet.LSA) {
 	m.installed(w, e, change, nil, nil)
 }
 
-// Withdraw flushes an own LSA (RFC 2328 section 14.1). One that was made a moment ago is flushed a moment later:
-// within MinLSArrival routers drop another instance, and would be told once more only after RxmtInterval.
+// Withdraw flushes an own LSA (RFC 2328 section 14.1), as soon as every router takes that.
 func (m *Machine) Withdraw(now time.Time, w Where, t packet.LSType, id packet.ID) {
 	m.now = now
 	k := ownKey{w, t, id}
@@ -159,7 +193,7 @@ func (m *Machine) Withdraw(now time.Time, w Where, t packet.LSType, id packet.ID
 	}
 	o.leaving, o.due = true, now
 	if !o.made.IsZero() && !o.wrap {
-		o.due = o.made.Add(m.cfg.MinLSArrival + m.cfg.MinLSArrival/10)
+		o.due = m.settled(o)
 	}
 	m.make(now, w, o)
 }

@@ -69,7 +69,7 @@ func (m *Machine) Retransmit(now time.Time, id InterfaceID, router packet.ID, ke
 	for _, k := range keys {
 		if e := m.entry(l, k); e != nil && !k.ASExtendedPrefix(m.cfg.Version) {
 			p.waits[k] = waiting{e.Header, true}
-			p.again.Set(k, now.Add(m.cfg.Retransmit))
+			p.again.Set(k, now.Add(l.retransmit))
 		}
 	}
 	return nil
@@ -147,9 +147,9 @@ func (m *Machine) retransmit(now time.Time, l *link) {
 			}
 			list = append(list, e)
 			p.burst[k] = struct{}{}
-			p.again.Set(k, now.Add(m.cfg.Retransmit))
+			p.again.Set(k, now.Add(l.retransmit))
 		}
-		p.hold = now.Add(m.cfg.Retransmit)
+		p.hold = now.Add(l.retransmit)
 		m.count.Retransmitted += uint64(len(list))
 		m.sendLSAs(now, l, router, list)
 	}

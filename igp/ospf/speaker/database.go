@@ -48,6 +48,9 @@ func (d database) Append(dst []byte, now time.Time, k packet.Key) ([]byte, bool)
 	if e == nil || k.ASExtendedPrefix(d.version) {
 		return dst, false
 	}
+	if w, ok := d.flood.WhereOf(d.link.id, k.Type); ok {
+		d.flood.Told(now, w, k)
+	}
 	return e.AppendTo(dst, now, d.link.cfg.TransmitDelay), true
 }
 

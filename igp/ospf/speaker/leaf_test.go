@@ -390,3 +390,46 @@ func TestNothingOfTheDomainsScopeIsSent(t *testing.T) {
 		}
 	})
 }
+
+// TestNothingIsToldTooSoon holds that a router that becomes a neighbour's does not change an LSA within MinLSArrival
+// of when the neighbour got it: it would be dropped, and come again only after RxmtInterval.
+func TestNothingIsToldTooSoon(t *testing.T) {
+	both(t, func(t *testing.T, v packet.Version) {
+		n := build(t, v, func(_ int, c *Config) { c.MinLSInterval = time.Nanosecond }, [2]int{10, 1}, [2]int{1, 2}, [2]int{2, 11})
+		n.systems[10].Advertise(n.now, []igp.Advertisement{mine(v, 1)})
+		n.pass(6 * time.Second)
+		n.want(11, line(mine(v, 1), 10, 0, cost))
+		for id, m := range n.systems {
+			if c := m.Status(n.now).Counters; c.TooSoon != 0 || c.Retransmitted != 0 {
+				t.Errorf("%d: %+v", id, c)
+			}
+		}
+	})
+}
+
+func TestALinkThatIsTakenAwayLeavesNothing(t *testing.T) {
+	both(t, func(t *testing.T, v packet.Version) {
+		n := chain(t, v, nil)
+		m := n.systems[10]
+		m.Advertise(n.now, []igp.Advertisement{mine(v, 1)})
+		n.pass(2 * time.Second)
+		n.want(11, line(mine(v, 1), 10, 0, cost))
+		c := m.cfg
+		c.Links = nil
+		if err := m.Reconfigure(n.now, c); err != nil {
+			t.Fatal(err)
+		}
+		n.pass(500 * time.Millisecond)
+		n.want(11)
+		for _, at := range []int{1, 2, 11} {
+			if left := n.own(at, 10); len(left) > 0 {
+				t.Errorf("router %d still has %v", at, left)
+			}
+		}
+		for _, l := range n.systems[1].Status(n.now).Links {
+			if l.Name == "10-1" && len(l.Neighbors) > 0 && l.Neighbors[0].State > neighbor.Init {
+				t.Errorf("the neighbour is still %s", l.Neighbors[0].State)
+			}
+		}
+	})
+}

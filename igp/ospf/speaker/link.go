@@ -82,7 +82,7 @@ func (m *Machine) attach(l *link) {
 	kind := m.cfg.kind(l.cfg.Area)
 	c := m.ifaceConfig(l)
 	m.flood.SetInterface(l.id, flooding.Area{ID: l.cfg.Area, Stub: kind == Stub, NSSA: kind == NSSA}, c.Room())
-	m.flood.SetDelay(l.id, l.cfg.TransmitDelay)
+	m.flood.SetTimes(l.id, l.cfg.TransmitDelay, l.cfg.Retransmit)
 	if m.cfg.Version == packet.V2 {
 		m.flood.SetAddress(l.id, packet.IDOf(unzoned(l.state.Address)))
 	}

@@ -27,6 +27,7 @@ type Machine struct {
 	touched    []touch // by the update process, not settled yet
 	stopped    bool
 	left       bool                   // the last hellos are out
+	parting    []Datagram             // to be sent on links that are taken away
 	received   map[packet.Type]uint64 // 0: unreadable
 	used       uint64
 	drops      map[Drop]uint64
@@ -153,6 +154,7 @@ func (m *Machine) receive(now time.Time, d Datagram) Drop {
 
 // Tick does what is due and gives the packets to send now.
 func (m *Machine) Tick(now time.Time) (out []Datagram) {
+	out, m.parting = m.parting, nil
 	for _, name := range m.order {
 		l := m.links[name]
 		if !l.running() {

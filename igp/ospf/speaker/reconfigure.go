@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"pncd/igp/ospf/flooding"
+	"pncd/igp/ospf/iface"
 	"pncd/igp/ospf/packet"
 )
 
@@ -59,6 +60,7 @@ func (m *Machine) fixed(next Config) string {
 func (m *Machine) setLinks(now time.Time, wanted []LinkConfig) {
 	for _, name := range slices.Clone(m.order) {
 		if !slices.ContainsFunc(wanted, func(x LinkConfig) bool { return x.Name == name }) {
+			m.part(now, m.links[name])
 			m.down(now, m.links[name])
 			delete(m.links, name)
 			m.order = slices.DeleteFunc(m.order, func(n string) bool { return n == name })
@@ -87,6 +89,40 @@ func (m *Machine) setLinks(now time.Time, wanted []LinkConfig) {
 		}
 	}
 	slices.Sort(m.order)
+}
+
+// part tells the neighbours of a link that is taken away, once and without waiting, that this router leaves: what
+// it said in an area that it has no other link to, or on the link, is flushed, and the last hello names nobody.
+func (m *Machine) part(now time.Time, l *link) {
+	if !l.running() {
+		return
+	}
+	var flushed []packet.LSA
+	for _, w := range m.flood.Reaching(l.id) {
+		if w.Scope == packet.ScopeAS || w.Scope == packet.ScopeArea && m.linksIn(w.Area) > 1 {
+			continue
+		}
+		for e := range m.flood.DB(w).ByRouter(m.cfg.Router) {
+			if lsa, err := packet.ParseLSA(m.cfg.Version, e.LSA.Append(nil, packet.MaxAge)); err == nil {
+				flushed = append(flushed, lsa)
+			}
+		}
+	}
+	c := m.ifaceConfig(l)
+	for _, u := range packet.Updates(flushed, c.Room()) {
+		m.parting = l.seal(m, now, m.parting, l.iface.Flood(), u)
+	}
+	m.parting = l.seal(m, now, m.parting, iface.AllSPFRouters(m.cfg.Version), l.iface.Leaving())
+}
+
+// linksIn counts the links of an area that are in use.
+func (m *Machine) linksIn(area packet.ID) (n int) {
+	for _, l := range m.links {
+		if l.running() && l.cfg.Area == area {
+			n++
+		}
+	}
+	return n
 }
 
 // shape is what of a link can't change while adjacencies are up.

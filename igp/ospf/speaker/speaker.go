@@ -50,6 +50,7 @@ func (s *Speaker) Advertise(ads []igp.Advertisement) { s.shell.Advertise(ads) }
 func (s *Speaker) Reconfigure(ctx context.Context, c Config) (err error) {
 	aerr := s.shell.Ask(ctx, func(now time.Time) {
 		if err = s.machine.Reconfigure(now, c); err == nil {
+			s.shell.Step() // the last packets of links that are taken away
 			s.shell.CloseLinks(func(name string) bool { return s.machine.links[name] == nil })
 		}
 	})
