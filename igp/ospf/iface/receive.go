@@ -54,7 +54,7 @@ func (m *Machine) check(from, to netip.Addr, p *packet.Packet) Reason {
 		return ReasonArea
 	case !v2 && p.Instance != m.cfg.Instance:
 		return ReasonInstance
-	case p.Router == m.cfg.Router:
+	case p.Router == m.cfg.Router, p.Router == 0: // 0.0.0.0 stands for nobody, also where the Designated Router is named
 		return ReasonRouterID
 	case m.cfg.Broadcast && from == m.cfg.Prefix.Addr(), m.cfg.Broadcast && v2 && !m.cfg.Prefix.Contains(from):
 		return ReasonSource

@@ -25,7 +25,7 @@ const (
 	ReasonVersion           // not the interface's version
 	ReasonArea              // another area; virtual links, too
 	ReasonInstance          // OSPFv3: another instance ID
-	ReasonRouterID          // the neighbour has this system's router ID
+	ReasonRouterID          // the neighbour has this system's router ID, or 0.0.0.0, which stands for none
 	ReasonSource            // broadcast, OSPFv2: a source outside the network, or this system's
 	ReasonNotForUs          // sent to AllDRouters
 	ReasonMask              // broadcast, OSPFv2: another mask
