@@ -20,8 +20,15 @@ import (
 // DefaultMaxLSAs bounds a database, so that a flood of link state IDs can't take all memory.
 const DefaultMaxLSAs = 1 << 17
 
+// A database holds at most octetsPerLSA for each LSA that it may have, and leastOctets however few these are: an LSA
+// may have 65,535 octets, and is far from it in networks that somebody built.
+const (
+	octetsPerLSA = 1 << 10
+	leastOctets  = 1 << 20
+)
+
 // ErrFull is given for an LSA that there is no room for.
-var ErrFull = errors.New("ospf: the database holds as many LSAs as it may")
+var ErrFull = errors.New("ospf: the database holds as many LSAs, or octets of them, as it may")
 
 // Entry is one LSA of the database. Only the database changes it, and it is replaced when another instance
 // comes.
@@ -69,13 +76,14 @@ func (e *Entry) maxAgeAt() time.Time {
 // DB is the database of one flooding scope. It is not safe for concurrent use.
 type DB struct {
 	limit   int
+	octets  int // of all LSAs
 	entries map[packet.Key]*Entry
 	all     index
 	routers map[packet.ID]*index // by advertising router
 	ages    ageHeap
 }
 
-// New makes an empty database for at most so many LSAs; 0 is DefaultMaxLSAs.
+// New makes an empty database for at most so many LSAs, 0 is DefaultMaxLSAs, of 1 KiB each on average.
 func New(limit int) *DB {
 	if limit == 0 {
 		limit = DefaultMaxLSAs
@@ -129,12 +137,16 @@ const (
 )
 
 // Install stores an instance in place of the one that is there. The octets are copied. With force it is
-// stored beyond the limit, too: for own LSAs.
+// stored beyond the limits, too: for own LSAs.
 func (d *DB) Install(now time.Time, l packet.LSA, force bool) (*Entry, Change, error) {
-	old := d.entries[l.Key]
-	if old == nil && len(d.entries) >= d.limit && !force {
+	old, grows := d.entries[l.Key], len(l.Raw)
+	if old != nil {
+		grows -= len(old.Raw)
+	}
+	if !force && (old == nil && len(d.entries) >= d.limit || grows > 0 && d.octets+grows > max(d.limit*octetsPerLSA, leastOctets)) {
 		return nil, 0, ErrFull
 	}
+	d.octets += grows
 	l.Raw = bytes.Clone(l.Raw)
 	e := &Entry{LSA: l, Installed: now, at: -1}
 	change := Added
@@ -173,6 +185,7 @@ func (d *DB) Remove(k packet.Key) bool {
 		return false
 	}
 	d.unschedule(e)
+	d.octets -= len(e.Raw)
 	delete(d.entries, k)
 	d.all.remove(d.entries)
 	if x := d.routers[k.Adv]; x != nil {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -159,6 +160,42 @@ func TestAFullDatabaseRefusesAllButOwnLSAs(t *testing.T) {
 	if _, _, err := d.Install(at(0), lsa(t, packet.Header{Key: key(3)}, ""), true); err != nil || d.Len() != 3 {
 		t.Errorf("own: %v", err)
 	}
+}
+
+func TestADatabaseFullOfOctetsRefusesAllButOwnLSAs(t *testing.T) {
+	d := New(1 << 11)
+	big := func(n uint32, octets int) packet.LSA {
+		return lsa(t, packet.Header{Key: key(n)}, strings.Repeat("x", octets-packet.HeaderLen))
+	}
+	const each, fit = 1 << 15, 64 // of 2 MiB
+	for n := range uint32(fit) {
+		install(t, d, at(0), big(n, each))
+	}
+	refused := func(what string, l packet.LSA) {
+		t.Helper()
+		if _, _, err := d.Install(at(1), l, false); !errors.Is(err, ErrFull) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	refused("another LSA", big(fit, packet.HeaderLen))
+	refused("one that grows", big(1, each+1))
+	install(t, d, at(1), big(1, each)) // as large as before
+	install(t, d, at(1), big(2, each/2))
+	install(t, d, at(1), big(fit, each/2))
+	refused("another LSA, when there is as much as before", big(fit+1, packet.HeaderLen))
+	if _, _, err := d.Install(at(1), big(fit+1, each), true); err != nil {
+		t.Errorf("own: %v", err)
+	}
+	for n := range uint32(fit + 2) {
+		d.Remove(key(n))
+	}
+	for n := range uint32(fit) {
+		install(t, d, at(2), big(n, each))
+	}
+}
+
+func TestASmallDatabaseTakesALargeLSA(t *testing.T) {
+	install(t, New(1), at(0), lsa(t, packet.Header{Key: key(1)}, strings.Repeat("x", 0xFFFF-packet.HeaderLen)))
 }
 
 func TestTheOctetsAreCopied(t *testing.T) {
