@@ -433,3 +433,43 @@ func TestALinkThatIsTakenAwayLeavesNothing(t *testing.T) {
 		}
 	})
 }
+
+// LSAs of type 7 are an NSSA's alone: left in the database of an area that is none any more, they would be described to
+// neighbours, which begin the exchange anew each time (RFC 2328 section 10.6).
+func TestAnAreaThatBecomesAnotherKindBeginsEmpty(t *testing.T) {
+	both(t, func(t *testing.T, v packet.Version) {
+		kind := NSSA
+		n := build(t, v, func(_ int, c *Config) {
+			c.Areas = []AreaConfig{{5, kind}}
+			for i := range c.Links {
+				c.Links[i].Area = 5
+			}
+		}, [2]int{10, 1}, [2]int{10, 2})
+		n.pass(10 * time.Second)
+		typ := map[packet.Version]packet.LSType{packet.V2: packet.V2NSSA, packet.V3: packet.V3NSSA}[v]
+		m := n.systems[1]
+		m.originate(n.now, flooding.Where{Scope: packet.ScopeArea, Area: 5}, typ, 1, make([]byte, 16))
+		n.pass(2 * time.Second)
+		if !slices.Contains(n.own(10, 1), packet.Key{Type: typ, ID: 1, Adv: 1}) {
+			t.Fatal("the LSA didn't come")
+		}
+		for _, m := range n.systems {
+			c := m.cfg
+			c.Areas = nil
+			if err := m.Reconfigure(n.now, c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		n.pass(20 * time.Second)
+		for id := range n.systems {
+			if slices.Contains(n.own(id, 1), packet.Key{Type: typ, ID: 1, Adv: 1}) {
+				t.Errorf("router %d still has it", id)
+			}
+			for _, l := range n.systems[id].Status(n.now).Links {
+				if len(l.Neighbors) != 1 || l.Neighbors[0].State != neighbor.Full {
+					t.Errorf("router %d, %s: %+v", id, l.Name, l.Neighbors)
+				}
+			}
+		}
+	})
+}

@@ -27,11 +27,7 @@ func (m *Machine) Reconfigure(now time.Time, next Config) error {
 	m.cfg = next
 	m.flood.Retime(next.flooding())
 	m.setLinks(now, next.Links)
-	for _, name := range m.order {
-		if l := m.links[name]; l.running() && old.kind(l.cfg.Area) != next.kind(l.cfg.Area) {
-			m.restart(now, l)
-		}
-	}
+	m.restart(now, func(l *link) bool { return old.kind(l.cfg.Area) != next.kind(l.cfg.Area) })
 	for _, id := range m.areaIDs() {
 		m.areas[id].Retime(next.SPF)
 		m.refreshArea(now, id)
@@ -135,9 +131,19 @@ type shape struct {
 
 func (x LinkConfig) shape() shape { return shape{x.Area, x.Instance, x.Broadcast, x.Hello, x.Dead} }
 
-func (m *Machine) restart(now time.Time, l *link) {
-	m.down(now, l)
-	m.up(now, l)
+// restart begins the adjacencies of some links anew. They go down together: an area whose kind changed may keep
+// nothing that it took before, and its database goes with its last link.
+func (m *Machine) restart(now time.Time, those func(*link) bool) {
+	var anew []*link
+	for _, name := range m.order {
+		if l := m.links[name]; l.running() && those(l) {
+			m.down(now, l)
+			anew = append(anew, l)
+		}
+	}
+	for _, l := range anew {
+		m.up(now, l)
+	}
 }
 
 // freeNumber is the least number that no link has.
