@@ -175,6 +175,11 @@ type Link struct {
 	Address netip.Prefix
 }
 
+// usable reports whether packets of a version can be sent and received.
+func (l Link) usable(v packet.Version) bool {
+	return l.Up && l.Address.IsValid() && l.Address.Addr().Is4() == (v == packet.V2)
+}
+
 // Datagram is an OSPF packet on a link, without its IP header.
 type Datagram struct {
 	Link                string

@@ -473,3 +473,18 @@ func TestAnAreaThatBecomesAnotherKindBeginsEmpty(t *testing.T) {
 		}
 	})
 }
+
+func TestALinkWithoutAnAddressOfTheVersionIsNotUsed(t *testing.T) {
+	both(t, func(t *testing.T, v packet.Version) {
+		n := build(t, v, nil, [2]int{10, 1})
+		m := n.systems[10]
+		for _, address := range []string{"10.0.0.1/24", "fe80::1/64"} {
+			p := netip.MustParsePrefix(address)
+			m.LinkChanged(n.now, "10-1", Link{Up: true, Index: 7, MTU: 1500, Address: p})
+			if got, want := m.links["10-1"].running(), p.Addr().Is4() == (v == packet.V2); got != want {
+				t.Errorf("%s: used is %t", address, got)
+			}
+			n.pass(time.Second)
+		}
+	})
+}

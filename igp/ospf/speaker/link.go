@@ -66,7 +66,7 @@ func (m *Machine) ifaceConfig(l *link) iface.Config {
 
 // up begins to send hellos, if the interface can be used.
 func (m *Machine) up(now time.Time, l *link) {
-	if !l.state.Up || !l.state.Address.IsValid() || m.stopped {
+	if !l.state.usable(m.cfg.Version) || m.stopped {
 		return
 	}
 	m.attach(l)

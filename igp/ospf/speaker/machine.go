@@ -69,7 +69,7 @@ func (m *Machine) Advertise(now time.Time, ads []igp.Advertisement) {
 
 func (m *Machine) carries(a igp.Advertisement) bool {
 	v4 := m.cfg.Version == packet.V2
-	return a.Prefix.Addr().Is4() == v4 && a.Proxy.Is4() == v4
+	return a.Prefix.IsValid() && a.Proxy.IsValid() && a.Prefix.Addr().Is4() == v4 && a.Proxy.Is4() == v4
 }
 
 // Replay makes Learned give everything once more.

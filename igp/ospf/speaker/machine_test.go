@@ -198,11 +198,11 @@ func TestAMarkedPrefixArrivesAtTheOtherEnd(t *testing.T) {
 	both(t, func(t *testing.T, v packet.Version) {
 		n := chain(t, v, nil)
 		n.want(11)
-		n.systems[10].Advertise(n.now, []igp.Advertisement{mine(v, 1), mine(v, 2), ad("10.3.0.0/16", "2001:db8::10"), ad("2001:db8:3::/48", "10.255.0.3")})
+		n.systems[10].Advertise(n.now, []igp.Advertisement{mine(v, 1), mine(v, 2), ad("10.3.0.0/16", "2001:db8::10"), ad("2001:db8:3::/48", "10.255.0.3"), {}})
 		n.pass(time.Second)
 		n.want(11, line(mine(v, 1), 10, 0, cost), line(mine(v, 2), 10, 0, cost))
-		if got := n.systems[10].Status(n.now).NotCarried; got != 2 {
-			t.Errorf("%d are not carried, want 2", got)
+		if got := n.systems[10].Status(n.now).NotCarried; got != 3 {
+			t.Errorf("%d are not carried, want 3", got)
 		}
 		other := mine(v, 1)
 		other.Proxy = mine(v, 9).Proxy

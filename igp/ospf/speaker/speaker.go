@@ -86,7 +86,7 @@ func (s *Speaker) LinkChanged(ctx context.Context, name string, l Link) (err err
 		if x == nil {
 			return // taken away meanwhile
 		}
-		usable := l.Up && l.Address.IsValid()
+		usable := l.usable(s.machine.cfg.Version)
 		if !usable || l.Index != x.state.Index {
 			s.shell.CloseLink(name)
 		}
