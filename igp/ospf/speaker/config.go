@@ -116,6 +116,10 @@ func (c Config) Check() error {
 		return fmt.Errorf("%s: router ID: must not be 0.0.0.0 (RFC 5340 section 4.2.2)", name)
 	case c.Version == packet.V3 && c.Carrier.TLVFlags != 0:
 		return fmt.Errorf("%s: carrier: the flags octet of the TLV is OSPFv2's", name)
+	case min(c.MinLSInterval, c.MinLSArrival, c.Refresh, c.AckDelay) < 0:
+		return fmt.Errorf("%s: MinLSInterval %s, MinLSArrival %s, refresh %s, acknowledgment delay %s: must not be negative", name, c.MinLSInterval, c.MinLSArrival, c.Refresh, c.AckDelay)
+	case c.MaxLSAs < 0:
+		return fmt.Errorf("%s: at most %d LSAs: must not be negative", name, c.MaxLSAs)
 	case c.Refresh >= packet.MaxAge*time.Second:
 		return fmt.Errorf("%s: refresh %s: must be less than MaxAge, 3600 s (RFC 2328 appendix B)", name, c.Refresh)
 	}
@@ -146,6 +150,12 @@ func (c Config) Check() error {
 			return fmt.Errorf("%s: link %s: hello interval %s: must be whole seconds, 1 to 65535 (RFC 2328 section A.3.2)", name, x.Name, x.Hello)
 		case x.Dead <= x.Hello || x.Dead%time.Second != 0 || x.Dead > 65535*time.Second:
 			return fmt.Errorf("%s: link %s: dead interval %s: must be whole seconds, more than the hello interval, at most 65535", name, x.Name, x.Dead)
+		case x.Retransmit < 0:
+			return fmt.Errorf("%s: link %s: retransmit interval %s: must not be negative", name, x.Name, x.Retransmit)
+		case x.TransmitDelay >= packet.MaxAge:
+			return fmt.Errorf("%s: link %s: transmit delay %d s: must be less than MaxAge, 3600 s (RFC 2328 section C.3)", name, x.Name, x.TransmitDelay)
+		case x.MaxNeighbors < 0:
+			return fmt.Errorf("%s: link %s: at most %d neighbours: must not be negative", name, x.Name, x.MaxNeighbors)
 		}
 		if err := x.Authentication.Check(c.Version); err != nil {
 			return fmt.Errorf("%s: link %s: %w", name, x.Name, err)

@@ -171,6 +171,14 @@ func TestWhatCannotBeSaidIsRefused(t *testing.T) {
 		}},
 		{"TLV flags in OSPFv3", func(c *Config) { c.Version = packet.V3; c.Carrier.TLVFlags = 8 }},
 		{"refresh of an hour", func(c *Config) { c.Refresh = time.Hour }},
+		{"refresh before now", func(c *Config) { c.Refresh = -time.Second }},
+		{"MinLSInterval", func(c *Config) { c.MinLSInterval = -time.Second }},
+		{"MinLSArrival", func(c *Config) { c.MinLSArrival = -time.Second }},
+		{"acknowledgment delay", func(c *Config) { c.AckDelay = -time.Second }},
+		{"fewer LSAs than none", func(c *Config) { c.MaxLSAs = -1 }},
+		{"fewer neighbours than none", func(c *Config) { c.Links[0].MaxNeighbors = -1 }},
+		{"retransmit interval", func(c *Config) { c.Links[0].Retransmit = -time.Second }},
+		{"transmit delay of an hour", func(c *Config) { c.Links[0].TransmitDelay = 3600 }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cfg := Config{Version: packet.V2, Router: 1, Links: []LinkConfig{{Name: "a", Hello: time.Second, Dead: 4 * time.Second}}}
