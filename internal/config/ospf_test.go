@@ -35,7 +35,7 @@ func TestOSPFDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a := cfg.OSPFAPI; a.Address.String() != "127.0.0.1" || a.MaxLSAs != 131072 || a.FlagMask != 8 {
+	if a := cfg.OSPFAPI; a.Address.String() != "127.0.0.1" || a.Port != 2607 || a.MaxLSAs != 131072 || a.FlagMask != 8 {
 		t.Errorf("%+v", a)
 	}
 }
@@ -91,6 +91,7 @@ func TestOSPFProblems(t *testing.T) {
 		{"API's address", "ospfapi: {address: \"::1\"}\n", "line 1: ospfapi.address: an IPv4 address is required"},
 		{"API elsewhere", "ospfapi: {address: 192.0.2.1}\n", "ospfapi.local_address: required with an ospfd on another host"},
 		{"API here", "ospfapi: {local_address: 192.0.2.1}\n", "line 1: ospfapi.local_address: not with an ospfd on this host"},
+		{"API's port", "ospfapi: {port: 0}\n", "line 1: ospfapi.port: 0 is not a port"},
 		{"API's database", "ospfapi: {max_lsas: 1}\n", "line 1: ospfapi.max_lsas: 1 is not between"},
 		{"API's flag", "ospfapi: {flag: 0}\n", "line 1: ospfapi.flag: bits 0 and 1"},
 	} {

@@ -20,7 +20,7 @@ func (d *Daemon) backends() api.Backends {
 	if d.isis != nil {
 		b.ISIS = d.isis
 	}
-	if len(d.ospf) > 0 {
+	if len(d.ospf) > 0 || d.ospfapi != nil {
 		b.OSPF = ospfBackend{d}
 	}
 	return b

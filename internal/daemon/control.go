@@ -241,6 +241,7 @@ func checkRestart(old, next *config.Config, changes []string) error {
 	keys = append(keys, checkISIS(old.ISIS, next.ISIS)...)
 	keys = append(keys, checkOSPF("ospfv2", old.OSPFv2, next.OSPFv2)...)
 	keys = append(keys, checkOSPF("ospfv3", old.OSPFv3, next.OSPFv3)...)
+	keys = append(keys, checkOSPFAPI(old.OSPFAPI, next.OSPFAPI)...)
 	if len(keys) > 0 {
 		return fmt.Errorf("needs a restart of pncd: %s", strings.Join(keys, "; "))
 	}

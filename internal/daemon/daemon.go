@@ -39,6 +39,7 @@ type Daemon struct {
 	igps     []*igpPart   // those that are configured
 	isis     *isisPart    // nil: no IS-IS
 	ospf     []*ospfPart  // OSPFv2 before OSPFv3
+	ospfapi  *ospfapiPart // nil: nothing is learned through FRR's API
 	attach   *attachment  // of the IGPs
 	api      *api.Server
 	rings    *ringBook
@@ -112,7 +113,9 @@ func New(cfg *config.Config, path string, log *logrus.Logger) (*Daemon, error) {
 		return nil, err
 	}
 	if cfg.OSPFAPI != nil {
-		return nil, errors.New("ospfapi: this version checks the section and does not learn through it yet")
+		if err = d.newOSPFAPI(cfg); err != nil {
+			return nil, err
+		}
 	}
 	d.api = api.New(d.backends(), api.Options{Log: log.WithField("part", "api")})
 	return d, nil
@@ -167,6 +170,9 @@ func (d *Daemon) Run(ctx context.Context, reload <-chan os.Signal) error {
 	if len(d.igps) > 0 {
 		services.start("interfaces", d.attach.run) // removes them when what was announced is purged
 		services.start("igp", d.runIGPs)
+	}
+	if d.ospfapi != nil {
+		services.start(d.ospfapi.name, d.ospfapi.Run)
 	}
 	return d.serve(ctx, services, reload)
 }

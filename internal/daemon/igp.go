@@ -160,4 +160,4 @@ func (p *igpPart) linkError(name string) error {
 }
 
 // protocols are the IGPs that there are.
-var protocols = []protocol{isisProtocol, ospfv2Protocol, ospfv3Protocol}
+var protocols = []protocol{isisProtocol, ospfv2Protocol, ospfv3Protocol, ospfapiProtocol}

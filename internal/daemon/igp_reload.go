@@ -49,6 +49,11 @@ func (d *Daemon) reconfigureIGPs(ctx context.Context, old, next *config.Config, 
 			}
 		}
 	}
+	if d.ospfapi != nil && !slices.Equal(old.OSPFAPI.AcceptProxies, next.OSPFAPI.AcceptProxies) {
+		if err := d.ospfapi.Replay(ctx); err != nil {
+			d.log.WithError(err).Error("ospfapi: what was learned is not judged again")
+		}
+	}
 	d.attach.want(veths(next))
 }
 

@@ -30,7 +30,14 @@ func (d ospfBackend) Ospf(ctx context.Context, version uint32) (*pncv1.GetOspfRe
 			out.Routers = append(out.Routers, r)
 		}
 	}
-	if len(out.Routers) == 0 {
+	if d.ospfapi != nil && version != 3 {
+		l, err := d.ospfapi.read(ctx)
+		if err != nil {
+			return nil, err
+		}
+		out.Learner = l
+	}
+	if len(out.Routers) == 0 && out.Learner == nil {
 		return nil, ospfNotConfigured(version)
 	}
 	return out, nil
@@ -38,7 +45,12 @@ func (d ospfBackend) Ospf(ctx context.Context, version uint32) (*pncv1.GetOspfRe
 
 // Lsas implements api.OSPF.
 func (d ospfBackend) Lsas(ctx context.Context, f api.LsaFilter) (out []*pncv1.OspfLsa, err error) {
-	found := false
+	found := d.ospfapi != nil && f.Version != 3
+	if found { // then there is no OSPFv2 besides
+		if out, err = d.ospfapi.lsas(ctx, f); err != nil {
+			return nil, err
+		}
+	}
 	for _, p := range d.ospf {
 		if f.Version == 0 || f.Version == uint32(p.version) {
 			found = true

@@ -60,6 +60,9 @@ func (d *Daemon) partList() []*pncv1.Part {
 		d.isisPart(),
 	}
 	out = append(out, d.ospfParts()...)
+	if d.ospfapi != nil {
+		out = append(out, d.ospfapiStatus())
+	}
 	running := map[string]unitStatus{}
 	for _, s := range d.units.statuses() {
 		running[s.name] = s

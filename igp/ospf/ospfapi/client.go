@@ -14,7 +14,6 @@ import (
 
 	"pncd/igp"
 	"pncd/igp/backoff"
-	"pncd/igp/ospf/lsdb"
 	"pncd/igp/ospf/ospfapi/learner"
 	"pncd/igp/ospf/packet"
 )
@@ -357,7 +356,7 @@ func (c *Client) Replay(ctx context.Context) error {
 }
 
 // Database reads the mirror of an area, in the order of the LSAs' keys. The LSAs must not be changed.
-func (c *Client) Database(ctx context.Context, area packet.ID) (list []*lsdb.Entry, err error) {
-	err = c.ask(ctx, func(time.Time) { list = c.machine.Database(area) })
+func (c *Client) Database(ctx context.Context, area packet.ID) (list []learner.LSAStatus, err error) {
+	err = c.ask(ctx, func(now time.Time) { list = c.machine.LSAs(now, area) })
 	return list, err
 }

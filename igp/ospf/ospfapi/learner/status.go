@@ -3,11 +3,13 @@ package learner
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"pncd/igp/ospf/learn"
 	"pncd/igp/ospf/lsdb"
 	"pncd/igp/ospf/ospfapi/message"
 	"pncd/igp/ospf/packet"
+	"pncd/igp/ospf/spf"
 )
 
 // Drop says why something that the daemon told was not taken.
@@ -72,6 +74,25 @@ func (m *Machine) Status() Status {
 		st.Areas = append(st.Areas, AreaStatus{id, m.areas[id].db.Len(), m.areas[id].learn.Status()})
 	}
 	return st
+}
+
+// LSAStatus is one LSA of the mirror.
+type LSAStatus struct {
+	packet.LSA
+	Age       uint16 // now, seconds
+	Reachable bool   // SPF reaches its router in the area
+}
+
+// LSAs lists the LSAs of an area with their state, in the order of their keys. They must not be changed.
+func (m *Machine) LSAs(now time.Time, id packet.ID) (list []LSAStatus) {
+	a := m.areas[id]
+	if a == nil {
+		return nil
+	}
+	for e := range a.db.All() {
+		list = append(list, LSAStatus{LSA: e.LSA, Age: e.Age(now), Reachable: a.learn.Cost(e.Adv) != spf.Unreachable})
+	}
+	return list
 }
 
 // Database lists the LSAs of an area, in the order of their keys. They must not be changed.
