@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -24,7 +25,8 @@ import (
 type igp struct {
 	name    string
 	daemons []string // of FRR
-	routes  []string // FRR's commands that show what the protocol routes
+	routes  []string // FRR's commands that show what the protocol routes,
+	own     []string // and those that the protocol's daemons answer
 	state   []string // FRR's commands that show why a prefix is missing
 	bird    []string // the same of BIRD
 }
@@ -38,7 +40,9 @@ type igpLab struct {
 	birds   []string // the routers that are BIRD
 	leaves  []string
 	conns   map[string]*grpc.ClientConn
-	killed  []*lab.Process // of routers
+
+	mu     sync.Mutex
+	killed map[string][]*lab.Process // by node
 }
 
 // igpNode is a node of a lab of any shape.
@@ -65,7 +69,7 @@ func newIGPLab(t *testing.T, protocol igp) *igpLab {
 		}
 	}
 	t.Parallel() // a lab mostly waits, for hellos and for what a purge leaves
-	return &igpLab{bgpLab: &bgpLab{t: t}, igp: protocol, dir: t.TempDir(), conns: map[string]*grpc.ClientConn{}}
+	return &igpLab{bgpLab: &bgpLab{t: t}, igp: protocol, dir: t.TempDir(), conns: map[string]*grpc.ClientConn{}, killed: map[string][]*lab.Process{}}
 }
 
 // write makes a file that a node binds, or changes it in place.
@@ -145,7 +149,7 @@ func (l *igpLab) up(topo string) {
 func (l *igpLab) routersLive() {
 	for _, r := range l.routers {
 		for _, p := range l.Programs(r) {
-			if ended(p) && !slices.Contains(l.killed, p) {
+			if ended(p) && !slices.Contains(l.killed[r], p) {
 				text, _ := os.ReadFile(p.Log())
 				l.t.Errorf("%s: %s has ended:\n%s", r, p.Name(), text[max(0, len(text)-3000):])
 			}
@@ -197,8 +201,13 @@ func (l *igpLab) resolves(sender, want string) {
 
 func (l *igpLab) answers(sender, want string) {
 	l.t.Helper()
-	c := pncv1.NewCapabilityServiceClient(l.dial("pb"))
-	l.eventually("pb resolves "+sender+" to "+want, func() string {
+	l.answersAt("pb", sender, want)
+}
+
+func (l *igpLab) answersAt(leaf, sender, want string) {
+	l.t.Helper()
+	c := pncv1.NewCapabilityServiceClient(l.dial(leaf))
+	l.eventually(leaf+" resolves "+sender+" to "+want, func() string {
 		ctx, cancel := context.WithTimeout(l.ctx, time.Second)
 		defer cancel()
 		r, err := c.Resolve(ctx, &pncv1.ResolveRequest{Sender: netip.MustParseAddr(sender).String()})
@@ -212,7 +221,7 @@ func (l *igpLab) answers(sender, want string) {
 		if n := len(l.routers); n > 0 {
 			seen = l.said(l.routers[n-1], l.igp.state, l.igp.bird)
 		}
-		return fmt.Sprintf("%s %s; the router beside pb: %s", r.GetReason(), r.GetProxy(), seen)
+		return fmt.Sprintf("%s %s; the last router: %s", r.GetReason(), r.GetProxy(), seen)
 	})
 }
 
@@ -221,12 +230,21 @@ func (l *igpLab) kill(node, program string) {
 	l.t.Helper()
 	for _, p := range l.Programs(node) {
 		if strings.Contains(p.Name(), program) {
-			l.killed = append(l.killed, p)
+			l.mu.Lock()
+			l.killed[node] = append(l.killed[node], p)
+			l.mu.Unlock()
 			p.Kill()
 			return
 		}
 	}
 	l.t.Fatalf("%s runs no %s", node, program)
+}
+
+// hasKilled says whether a program of a node was killed: its daemons may not answer.
+func (l *igpLab) hasKilled(node string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.killed[node]) > 0
 }
 
 // reload gives a leaf another configuration.

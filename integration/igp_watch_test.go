@@ -85,7 +85,11 @@ func (l *igpLab) routes(ctx context.Context, router string) (string, error) {
 	argv := []string{"birdc", "-s", "/run/bird.ctl", "show", "route"}
 	if !slices.Contains(l.birds, router) {
 		argv = []string{"vtysh"}
-		for _, c := range l.igp.routes {
+		commands := l.igp.routes
+		if !l.hasKilled(router) {
+			commands = slices.Concat(commands, l.igp.own)
+		}
+		for _, c := range commands {
 			argv = append(argv, "-c", c)
 		}
 	}
@@ -150,11 +154,25 @@ func (l *igpLab) noTransit() {
 	}
 }
 
+// ospfLeafIDs are the router IDs of leaves.
+var ospfLeafIDs = netip.MustParsePrefix("10.254.0.0/24")
+
 // throughLeaf gives the first line of routes, as ip, FRR or BIRD print them, that names a leaf as the next hop or is
-// for what a leaf announces.
+// for what a leaf announces. How ospfd reaches the leaf as a router is no route through it.
 func throughLeaf(text string, leaves []netip.Addr) string {
+	toLeaf := false // the next hops that follow lead to a leaf itself
 	for line := range strings.Lines(text) {
 		fields := strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" ,\n\t[]", r) })
+		if !strings.ContainsAny(line[:1], " \t") {
+			toLeaf = false
+			if len(fields) > 1 && fields[0] == "R" {
+				id, err := netip.ParseAddr(fields[1])
+				toLeaf = err == nil && ospfLeafIDs.Contains(id)
+			}
+		}
+		if toLeaf {
+			continue
+		}
 		for _, f := range fields {
 			hop, err := netip.ParseAddr(f)
 			if err == nil && slices.Contains(leaves, hop) {

@@ -15,14 +15,15 @@ func newOSPFLab(t *testing.T) *ospfLab {
 	needPrograms(t, "bird")
 	return &ospfLab{newIGPLab(t, igp{
 		name: "ospf", daemons: []string{"ospfd", "ospf6d"},
-		routes: []string{"show ip route ospf", "show ipv6 route ospf6", "show ip ospf route", "show ipv6 ospf6 route"},
-		state:  []string{"show ip ospf neighbor", "show ip ospf database", "show ipv6 ospf6 neighbor", "show ipv6 ospf6 database"},
-		bird:   []string{"show ospf neighbors ospf4", "show ospf lsadb ospf4", "show ospf neighbors ospf6", "show ospf lsadb ospf6"},
+		routes: []string{"show ip route ospf", "show ipv6 route ospf6"}, own: []string{"show ip ospf route", "show ipv6 ospf6 route"},
+		state: []string{"show ip ospf neighbor", "show ip ospf database", "show ipv6 ospf6 neighbor", "show ipv6 ospf6 database"},
+		bird:  []string{"show ospf neighbors ospf4", "show ospf lsadb ospf4", "show ospf neighbors ospf6", "show ospf lsadb ospf6"},
 	})}
 }
 
 // ospfAuth are the lines that authenticate an interface of one version, for each program.
 type ospfAuth struct {
+	pncd string // an item of the link's keys
 	frr  string // of the interface
 	keys string // FRR's keychains, outside of interfaces
 	bird string // of the interface
@@ -36,7 +37,7 @@ type ospfLink struct {
 	stub  bool   // a loopback: no hellos
 	v2    ospfAuth
 	v3    ospfAuth
-	extra string // further lines of the program's interface, of OSPFv2
+	extra string // further lines of FRR's or pncd's interface
 }
 
 func (i ospfLink) areaID() string {
@@ -52,6 +53,7 @@ type ospfRouter struct {
 	links []ospfLink
 	kinds map[string]string // of areas that are stub or nssa
 	area  string            // of the loopback; 0.0.0.0 when empty
+	extra string            // further lines of both of FRR's routers
 }
 
 func (r ospfRouter) loopback() ospfLink { return ospfLink{name: "lo", area: r.area, stub: true} }
@@ -75,7 +77,7 @@ func (r ospfRouter) frr() string {
 		}
 		b.WriteString(i.v2.frr + i.v3.frr + i.extra)
 	}
-	const timers = " timers throttle spf 10 50 100\n timers lsa min-arrival 100\n"
+	timers := " timers throttle spf 10 50 100\n timers lsa min-arrival 100\n" + r.extra
 	fmt.Fprintf(&b, "router ospf\n ospf router-id 10.255.0.%d\n%s timers throttle lsa all 50\n capability opaque\n mpls-te on\n mpls-te router-address 10.255.0.%d\n router-info area\n", r.n, timers, r.n)
 	fmt.Fprintf(&b, " segment-routing on\n segment-routing global-block 16000 23999\n segment-routing node-msd 8\n segment-routing prefix 10.255.0.%d/32 index %d\n", r.n, r.n)
 	for area, kind := range r.kinds {
@@ -131,20 +133,6 @@ func (r ospfRouter) node(image string, addresses ...string) igpNode {
 		n.exec = append(n.exec, fmt.Sprintf("ip addr add %s dev %s", a, r.links[i].name))
 	}
 	return n
-}
-
-// adjacent waits until a router has so many neighbours that it is full with, in each version.
-func (l *ospfLab) adjacent(router string, want int) {
-	l.t.Helper()
-	l.eventually(fmt.Sprintf("%s is full with %d neighbours in each version", router, want), func() string {
-		for _, v := range [][2]string{{"show ip ospf neighbor", "show ospf neighbors ospf4"}, {"show ipv6 ospf6 neighbor", "show ospf neighbors ospf6"}} {
-			text := l.said(router, v[:1], v[1:])
-			if n := strings.Count(text, "Full"); n != want {
-				return text
-			}
-		}
-		return ""
-	})
 }
 
 // reaches waits until a router routes to the loopbacks of others, in each version.
