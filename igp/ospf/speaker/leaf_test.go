@@ -416,6 +416,15 @@ func TestNothingIsToldTooSoon(t *testing.T) {
 }
 
 func TestALinkThatIsTakenAwayLeavesNothing(t *testing.T) {
+	partsWithNothingLeft(t, func(c *Config) { c.Links = nil })
+}
+
+func TestALinkThatGoesToAnotherAreaLeavesNothingInTheOld(t *testing.T) {
+	partsWithNothingLeft(t, func(c *Config) { c.Links[0].Area = 5 })
+}
+
+// partsWithNothingLeft takes the link of a leaf out of the chain's area.
+func partsWithNothingLeft(t *testing.T, edit func(*Config)) {
 	both(t, func(t *testing.T, v packet.Version) {
 		n := chain(t, v, nil)
 		m := n.systems[10]
@@ -423,7 +432,8 @@ func TestALinkThatIsTakenAwayLeavesNothing(t *testing.T) {
 		n.pass(2 * time.Second)
 		n.want(11, line(mine(v, 1), 10, 0, cost))
 		c := m.cfg
-		c.Links = nil
+		c.Links = slices.Clone(c.Links)
+		edit(&c)
 		if err := m.Reconfigure(n.now, c); err != nil {
 			t.Fatal(err)
 		}

@@ -75,6 +75,9 @@ func (m *Machine) setLinks(now time.Time, wanted []LinkConfig) {
 		case !l.running() || reflect.DeepEqual(was, x):
 			l.cfg = x
 		case was.shape() != x.shape():
+			if was.Area != x.Area {
+				m.part(now, l)
+			}
 			m.down(now, l) // as it was
 			l.cfg = x
 			m.up(now, l)
@@ -87,7 +90,7 @@ func (m *Machine) setLinks(now time.Time, wanted []LinkConfig) {
 	slices.Sort(m.order)
 }
 
-// part tells the neighbours of a link that is taken away, once and without waiting, that this router leaves: what
+// part tells the neighbours of a link that leaves its area, once and without waiting, that this router leaves: what
 // it said in an area that it has no other link to, or on the link, is flushed, and the last hello names nobody.
 func (m *Machine) part(now time.Time, l *link) {
 	if !l.running() {
