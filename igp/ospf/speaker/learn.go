@@ -1,7 +1,6 @@
 package speaker
 
 import (
-	"net/netip"
 	"time"
 
 	"pncd/igp/ospf/flooding"
@@ -69,33 +68,5 @@ func (m *Machine) leave(id packet.ID) {
 	if a := m.areas[id]; a != nil {
 		m.learned = append(m.learned, a.Leave()...)
 		delete(m.areas, id)
-	}
-}
-
-// crossing adds the marks of other areas that belong into this one (RFC 2328 section 12.4.3 does so with
-// prefixes): what a router of another area marks goes into every area, and what crossed into the backbone goes
-// on into the others. A loop is not possible: from an area that is not the backbone nothing comes back that
-// crossed a border. Of several marks for a prefix the one with the least cost goes, then the lowest router ID.
-func (m *Machine) crossing(into packet.ID, out map[netip.Prefix]mark) {
-	type best struct {
-		cost   uint32
-		router packet.ID
-	}
-	have := map[netip.Prefix]best{}
-	for id, a := range m.areas {
-		if id == into {
-			continue
-		}
-		for router, v := range a.Told() {
-			if !v.P || !v.Proxy.IsValid() || v.Leaked && id != packet.Backbone {
-				continue
-			}
-			b, there := have[v.Prefix]
-			if there && (b.cost < v.Cost || b.cost == v.Cost && b.router < router) {
-				continue
-			}
-			have[v.Prefix] = best{v.Cost, router}
-			out[v.Prefix] = mark{proxy: v.Proxy, interArea: true}
-		}
 	}
 }

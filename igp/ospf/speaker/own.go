@@ -137,10 +137,10 @@ func (m *Machine) refreshMarks(now time.Time) {
 	if m.stopped {
 		return
 	}
-	wanted := map[sent]netip.Prefix{}
+	wanted, crossings := map[sent]netip.Prefix{}, m.crossings()
 	for _, area := range m.areaIDs() {
 		w := flooding.Where{Scope: packet.ScopeArea, Area: area}
-		for p, k := range m.wanted(area) {
+		for p, k := range m.wanted(area, crossings) {
 			s := sent{area, m.markType(k), m.marking.number(p)}
 			wanted[s] = p
 			m.originate(now, w, s.typ, m.markID(s), m.markBody(p, k))
@@ -156,10 +156,12 @@ func (m *Machine) refreshMarks(now time.Time) {
 }
 
 // wanted are the marks of an area.
-func (m *Machine) wanted(area packet.ID) map[netip.Prefix]mark {
+func (m *Machine) wanted(area packet.ID, crossings map[netip.Prefix]crossing) map[netip.Prefix]mark {
 	out := map[netip.Prefix]mark{}
-	if m.cfg.Reoriginate {
-		m.crossing(area, out)
+	for p, x := range crossings {
+		if x.into(area) {
+			out[p] = mark{proxy: x.best.proxy, interArea: true}
+		}
 	}
 	for _, a := range m.ads {
 		out[a.Prefix] = mark{proxy: a.Proxy}
