@@ -46,14 +46,14 @@ static:
 }
 
 // pncctl runs the command line against the pncd of a node.
-func pncctl(t *testing.T, b *bed.Bed, node string, args ...string) (status int, text string) {
+func pncctl(t *testing.T, l interface{ RunDir(node string) string }, node string, args ...string) (status int, text string) {
 	t.Helper()
 	var out strings.Builder
 	status = ctl.Main(testContext(t), ctl.Env{
 		Args: args, Stdout: &out, Stderr: &out, Now: time.Now,
 		Getenv: func(k string) string {
 			if k == "PNCCTL_ADDRESS" {
-				return "unix://" + filepath.Join(b.RunDir(node), "pncd", "pncd.sock")
+				return "unix://" + filepath.Join(l.RunDir(node), "pncd", "pncd.sock")
 			}
 			return ""
 		},

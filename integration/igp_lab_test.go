@@ -51,6 +51,8 @@ type igpNode struct {
 	image string   // frr, bird: a router; pncd: a leaf; bridge; debian
 	conf  string   // of the router or the leaf
 	exec  []string // further commands
+
+	forwards bool // a leaf that is a router, too: others have static routes through it
 }
 
 // igpProxy is pa's address.
@@ -105,7 +107,11 @@ func (l *igpLab) build(nodes []igpNode, links ...[2]string) {
 			fmt.Fprintf(&b, "      binds: [\"%s.conf:/etc/bird/bird.conf\"]\n", n.name)
 			n.exec = append([]string{forwards}, n.exec...)
 		case "pncd":
-			l.leaves = append(l.leaves, n.name)
+			if n.forwards {
+				n.exec = append([]string{forwards}, n.exec...)
+			} else {
+				l.leaves = append(l.leaves, n.name)
+			}
 			l.write(n.name+".yaml", n.conf)
 			fmt.Fprintf(&b, "      binds: [\"%s.yaml:/etc/pncd/pncd.yaml\"]\n", n.name)
 		}

@@ -38,11 +38,19 @@ func (o isisOptions) frr(n int, interfaces ...string) string {
 
 // frrInterface are the lines of an interface.
 func (o isisOptions) frrInterface(name string) string {
-	text := fmt.Sprintf("interface %s\n ip router isis 1\n ipv6 router isis 1\n isis hello-interval 1\n isis circuit-type %s\n", name, o.frrLevel())
+	return fmt.Sprintf("interface %s\n %s\n", name, strings.Join(o.frrLines(), "\n "))
+}
+
+// frrLines are those of an interface within it.
+func (o isisOptions) frrLines() []string {
+	lines := []string{"ip router isis 1", "ipv6 router isis 1", "isis hello-interval 1", "isis circuit-type " + o.frrLevel()}
 	if !o.lan {
-		text += " isis network point-to-point\n"
+		lines = append(lines, "isis network point-to-point")
 	}
-	return text + o.circuit
+	for line := range strings.Lines(o.circuit) {
+		lines = append(lines, strings.TrimSpace(line))
+	}
+	return lines
 }
 
 func (o isisOptions) pncdLevel() string {

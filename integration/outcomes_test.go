@@ -3,6 +3,8 @@ package integration
 import (
 	"context"
 	"fmt"
+	"maps"
+	"strings"
 	"testing"
 
 	pncv1 "pncd/api/pnc/v1"
@@ -33,6 +35,13 @@ func ledgerOf(ctx context.Context, n *bed.Node, part string) (ledger, error) {
 		}
 	}
 	return l, nil
+}
+
+// otherwise are the outcomes of congestion events that were not notified, and not paced either.
+func (l ledger) otherwise() map[string]uint64 {
+	m := maps.Clone(l.by)
+	maps.DeleteFunc(m, func(name string, _ uint64) bool { return name == "sent" || strings.HasPrefix(name, "paced") })
+	return m
 }
 
 // Every congestion event and every notification ends in exactly one named outcome, and each accepted

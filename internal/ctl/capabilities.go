@@ -142,7 +142,14 @@ func routeFlags(r *pncv1.CapabilityRoute) string {
 	add(r.GetPartial(), "partial")
 	add(r.GetOverride(), "override")
 	add(r.GetRouteDistinguisher() != "", "rd="+r.GetRouteDistinguisher())
-	add(r.GetPathId() != 0, fmt.Sprintf("path-id=%d", r.GetPathId()))
+	switch id := r.GetPathId(); r.GetSource() {
+	case pncv1.Source_SOURCE_ISIS:
+		add(id != 0, fmt.Sprintf("level=%d", id))
+	case pncv1.Source_SOURCE_OSPF:
+		add(id != 0, "area="+netip.AddrFrom4([4]byte{byte(id >> 24), byte(id >> 16), byte(id >> 8), byte(id)}).String())
+	default:
+		add(id != 0, fmt.Sprintf("path-id=%d", id))
+	}
 	add(r.GetDisregarded() != 0, enum(r.GetDisregarded()))
 	if flags == "" {
 		return ""

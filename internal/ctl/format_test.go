@@ -93,8 +93,16 @@ func TestTimesAreAgoOrAbsolute(t *testing.T) {
 	}
 }
 
-func TestFlagsOfAStaticRouteNameOverride(t *testing.T) {
-	if got := routeFlags(&pncv1.CapabilityRoute{Override: true}); got != "override" {
-		t.Errorf("flags %q", got)
+func TestFlagsOfARoute(t *testing.T) {
+	for want, r := range map[string]*pncv1.CapabilityRoute{
+		"":               {},
+		"override":       {Override: true},
+		"best,path-id=7": {Source: pncv1.Source_SOURCE_BGP, Best: true, PathId: 7},
+		"level=2":        {Source: pncv1.Source_SOURCE_ISIS, PathId: 2},
+		"area=10.0.0.1":  {Source: pncv1.Source_SOURCE_OSPF, PathId: 10<<24 + 1},
+	} {
+		if got := routeFlags(r); got != want {
+			t.Errorf("flags %q, want %q", got, want)
+		}
 	}
 }

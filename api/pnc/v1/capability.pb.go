@@ -480,7 +480,8 @@ type CapabilityRoute struct {
 	Originator string `protobuf:"bytes,6,opt,name=originator,proto3" json:"originator,omitempty"`
 	// The peer that the route was learned from; empty for static.
 	Peer string `protobuf:"bytes,7,opt,name=peer,proto3" json:"peer,omitempty"`
-	// Path identifier of add-path; zero without.
+	// What tells routes of one peer apart. BGP: the path identifier of add-path, zero without; IS-IS: the level; OSPF: the
+	// area, as a number.
 	PathId uint32 `protobuf:"varint,8,opt,name=path_id,json=pathId,proto3" json:"path_id,omitempty"`
 	// The protocol's own best route for this prefix.
 	Best bool `protobuf:"varint,9,opt,name=best,proto3" json:"best,omitempty"`
