@@ -111,6 +111,7 @@ func (m *Machine) sendLSAs(now time.Time, l *link, to packet.ID, list []*lsdb.En
 		if e.ASExtendedPrefix(m.cfg.Version) {
 			continue
 		}
+		e.Sent = now
 		raw := e.AppendTo(nil, now, l.delay)
 		if w, ok := m.where(l, e.Type); ok {
 			m.Told(now, w, e.Key)

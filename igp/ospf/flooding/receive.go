@@ -16,19 +16,36 @@ func (m *Machine) ReceiveUpdate(now time.Time, id InterfaceID, from packet.ID, u
 		return err
 	}
 	var direct []packet.Header
+	var newer []packet.Key
 	for _, lsa := range u.LSAs {
-		ack, err := m.receive(now, l, p, lsa)
-		if err != nil {
-			m.acknowledge(l, from, direct)
-			return err
+		var what answer
+		if what, err = m.receive(now, l, p, lsa); err != nil {
+			break
 		}
-		if ack {
+		switch what {
+		case acknowledge:
 			direct = append(direct, lsa.Header)
+		case sendNewer:
+			newer = append(newer, lsa.Key)
 		}
 	}
 	m.acknowledge(l, from, direct)
-	return nil
+	list := make([]*lsdb.Entry, 0, len(newer))
+	for _, k := range newer {
+		list = append(list, m.entry(l, k)) // as it is after the whole update
+	}
+	m.sendLSAs(now, l, from, list)
+	return err
 }
+
+// answer is what a neighbour gets at once for an LSA.
+type answer uint8
+
+const (
+	nothing     answer = iota
+	acknowledge        // a direct acknowledgment
+	sendNewer          // the instance that is here
+)
 
 // acknowledge sends acknowledgments: direct ones to a neighbour, delayed ones to all.
 func (m *Machine) acknowledge(l *link, to packet.ID, list []packet.Header) {
@@ -39,23 +56,23 @@ func (m *Machine) acknowledge(l *link, to packet.ID, list []packet.Header) {
 	}
 }
 
-// receive is RFC 2328 section 13 for one LSA. It reports whether a direct acknowledgment is due.
-func (m *Machine) receive(now time.Time, l *link, p *peer, lsa packet.LSA) (direct bool, err error) {
+// receive is RFC 2328 section 13 for one LSA.
+func (m *Machine) receive(now time.Time, l *link, p *peer, lsa packet.LSA) (answer, error) {
 	if !lsa.ChecksumOK() {
 		m.count.BadChecksum++
-		return false, nil
+		return nothing, nil
 	}
 	w, ok := m.where(l, lsa.Type)
 	if !ok {
 		m.count.Unsupported++
-		return false, nil
+		return nothing, nil
 	}
 	db := m.DB(w)
 	have := db.Get(lsa.Key)
 	maxAge := lsa.AgeSeconds() == packet.MaxAge
 	if maxAge && have == nil && !m.exchanging(w) {
 		m.count.UnknownMaxAge++
-		return true, nil
+		return acknowledge, nil
 	}
 	newer := 1
 	if have != nil {
@@ -68,29 +85,30 @@ func (m *Machine) receive(now time.Time, l *link, p *peer, lsa packet.LSA) (dire
 		// behind the first of this life.
 		if have != nil && !own && now.Sub(have.Installed) < m.cfg.MinLSArrival {
 			m.count.TooSoon++
-			return false, nil
+			return nothing, nil
 		}
 		m.install(now, l, p, w, lsa, own)
-		return false, nil
+		return nothing, nil
 	case p.requested(lsa.Key):
 		m.count.BadRequest++
-		return false, ErrBadRequest
+		return nothing, ErrBadRequest
 	case newer == 0:
 		m.count.Duplicate++
 		if h, waits := p.waits[lsa.Key]; waits && h.Newer(lsa.Header) == 0 {
 			m.acknowledged(l, p, lsa.Key) // implied
-			return false, nil
+			return nothing, nil
 		}
-		return true, nil
+		return acknowledge, nil
 	}
 	m.count.Outdated++
 	if have.Age(now) == packet.MaxAge && have.Sequence == packet.MaxSequence {
-		return false, nil // its number wraps: nobody is to have it back
+		return nothing, nil // its number wraps: nobody is to have it back
 	}
-	if now.Sub(have.Installed) >= m.cfg.MinLSArrival {
-		m.sendLSAs(now, l, p.Router(), []*lsdb.Entry{have})
+	if now.Sub(have.Installed) < m.cfg.MinLSArrival || now.Sub(have.Sent) < m.cfg.MinLSArrival {
+		return nothing, nil // it has it, or is about to
 	}
-	return false, nil
+	have.Sent = now // not twice for an update that has it twice
+	return sendNewer, nil
 }
 
 func (p *peer) requested(k packet.Key) bool {

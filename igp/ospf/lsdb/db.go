@@ -30,11 +30,12 @@ const (
 // ErrFull is given for an LSA that there is no room for.
 var ErrFull = errors.New("ospf: the database holds as many LSAs, or octets of them, as it may")
 
-// Entry is one LSA of the database. Only the database changes it, and it is replaced when another instance
-// comes.
+// Entry is one LSA of the database. It is replaced when another instance comes, and nobody but the database changes
+// it, except for Sent.
 type Entry struct {
 	packet.LSA
 	Installed time.Time // when the instance was stored
+	Sent      time.Time // when the update process sent it last, which keeps it
 	at        int       // index in the heap of ages; -1 when it does not grow, or was told
 }
 
