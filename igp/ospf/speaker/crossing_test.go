@@ -91,7 +91,7 @@ func TestOfARoutersMarksInTwoAreasThatOfTheLowerAreaCrosses(t *testing.T) {
 		m.Advertise(n.now, []igp.Advertisement{mine(v, 1)})
 		n.pass(20 * time.Second)
 		p := mine(v, 1).Prefix
-		s := sent{2, m.markType(mark{}), m.marking.number(p)}
+		s := sent{2, m.markType(mark{}), m.number(p)}
 		m.originate(n.now, flooding.Where{Scope: packet.ScopeArea, Area: 2}, s.typ, m.markID(s), m.markBody(p, mark{proxy: mine(v, 9).Proxy}))
 		n.pass(20 * time.Second)
 		for range 100 {

@@ -506,3 +506,26 @@ func TestALinkWithoutAnAddressOfTheVersionIsNotUsed(t *testing.T) {
 		}
 	})
 }
+
+// The number of a prefix that was marked a moment ago is its LSA's until that is flushed: another prefix with the same
+// number would wait for MinLSInterval, and the old one stay marked as long.
+func TestPrefixesThatFollowEachOtherDontWaitForEachOther(t *testing.T) {
+	both(t, func(t *testing.T, v packet.Version) {
+		n := chain(t, v, nil)
+		for i := range 5 {
+			n.systems[10].Advertise(n.now, []igp.Advertisement{mine(v, i+1)})
+			n.pass(300 * time.Millisecond)
+		}
+		n.pass(1500 * time.Millisecond)
+		n.want(11, line(mine(v, 5), 10, 0, cost))
+		n.pass(10 * time.Second)
+		for i := range 20 { // all are gone by now, and their numbers are used again
+			n.systems[10].Advertise(n.now, []igp.Advertisement{mine(v, i+1)})
+			n.pass(10 * time.Second)
+			n.want(11, line(mine(v, i+1), 10, 0, cost))
+		}
+		if got := n.systems[10].marking.last; got > 10 {
+			t.Errorf("%d numbers were used", got)
+		}
+	})
+}

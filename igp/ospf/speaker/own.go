@@ -114,7 +114,8 @@ func (m *Machine) linkLSA(l *link) []byte {
 // marking is what this router marks, and the numbers in the link state IDs of the prefixes.
 type marking struct {
 	numbers map[netip.Prefix]uint32
-	free    []uint32
+	last    uint32   // the highest number so far
+	free    []uint32 // not used any more; first the one that isn't for the longest time
 	sent    map[sent]netip.Prefix
 }
 
@@ -141,7 +142,7 @@ func (m *Machine) refreshMarks(now time.Time) {
 	for _, area := range m.areaIDs() {
 		w := flooding.Where{Scope: packet.ScopeArea, Area: area}
 		for p, k := range m.wanted(area, crossings) {
-			s := sent{area, m.markType(k), m.marking.number(p)}
+			s := sent{area, m.markType(k), m.number(p)}
 			wanted[s] = p
 			m.originate(now, w, s.typ, m.markID(s), m.markBody(p, k))
 		}
@@ -169,19 +170,40 @@ func (m *Machine) wanted(area packet.ID, crossings map[netip.Prefix]crossing) ma
 	return out
 }
 
-// number gives the number of a prefix, the same as long as the prefix is marked.
-func (k *marking) number(p netip.Prefix) uint32 {
+// maxLingering bounds the numbers that wait for their LSAs to go, which neighbours have to acknowledge first: a
+// link state ID has room for 24 bits (RFC 5250 section 3), and the database not for every LSA that ever was.
+const maxLingering = 1 << 10
+
+// number gives the number of a prefix, the same as long as the prefix is marked. A number is used again when the LSA
+// that had it is gone everywhere: else the new mark would wait for MinLSInterval, and the old one stay as long.
+func (m *Machine) number(p netip.Prefix) uint32 {
+	k := &m.marking
 	n, ok := k.numbers[p]
 	if ok {
 		return n
 	}
-	if last := len(k.free) - 1; last >= 0 {
-		n, k.free = k.free[last], k.free[:last]
+	if len(k.free) > 0 && (len(k.free) > maxLingering || !m.lingers(k.free[0])) {
+		n, k.free = k.free[0], k.free[1:]
 	} else {
-		n = uint32(len(k.numbers)) + 1
+		k.last++
+		n = k.last
 	}
 	k.numbers[p] = n
 	return n
+}
+
+// lingers reports whether a database has an LSA with a number.
+func (m *Machine) lingers(number uint32) bool {
+	for id := range m.areas {
+		db := m.flood.DB(flooding.Where{Scope: packet.ScopeArea, Area: id})
+		for _, k := range []mark{{}, {interArea: true}} {
+			s := sent{id, m.markType(k), number}
+			if db.Get(packet.Key{Type: s.typ, ID: m.markID(s), Adv: m.cfg.Router}) != nil {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // forget frees the numbers of prefixes that are marked no more.
