@@ -137,3 +137,22 @@ func TestAreasAreLearnedApart(t *testing.T) {
 		t.Errorf("%+v", st.Areas)
 	}
 }
+
+func TestTheMirrorSaysWhichRoutersAreReachable(t *testing.T) {
+	d := learning(t)
+	d.update(routerLSA(t, 77, 0, router2)) // which doesn't say so of it
+	d.pass(d.m.cfg.SPF.Max)
+	want := map[packet.ID]bool{ownRouter: true, router2: true, 77: false}
+	list := d.m.LSAs(d.now, packet.Backbone)
+	if len(list) != 4 {
+		t.Errorf("%d LSAs", len(list))
+	}
+	for _, l := range list {
+		if l.Reachable != want[l.Adv] || l.Age > 60 {
+			t.Errorf("%s: reachable %t, age %d", l.Key, l.Reachable, l.Age)
+		}
+	}
+	if got := d.m.LSAs(d.now, 9); got != nil {
+		t.Errorf("of an area that isn't there: %v", got)
+	}
+}
