@@ -1,0 +1,195 @@
+package boundary
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+)
+
+// checkInterval is how often the kernel is looked at without being told of a change, so that a missed
+// notification heals.
+const checkInterval = 5 * time.Second
+
+// Config says where a Filter works.
+type Config struct {
+	// Namespace is a file descriptor of the network namespace; 0: the process's own. It stays open.
+	Namespace int
+}
+
+// Filter keeps one policy in the kernel. Its methods may be called from any goroutine.
+type Filter struct {
+	kernel kernel
+	log    logrus.FieldLogger
+
+	mu     sync.Mutex
+	policy *Policy // nil: nothing is to be there
+	has    Support
+	probed bool
+	owned  map[int]bool // by family: made or adopted by us, so ours without its mark, too
+	counts tally
+	absent []string // interfaces of the policy that don't exist
+	err    error    // of the last check
+	mended uint64
+}
+
+// New makes a filter with nothing in it.
+func New(cfg Config, log logrus.FieldLogger) *Filter {
+	return &Filter{kernel: kernel{netns: cfg.Namespace}, log: log, owned: map[int]bool{}, counts: newTally()}
+}
+
+// Apply puts a policy into the kernel in one transaction, or with nil removes everything that is ours there,
+// also what another run left behind. An error leaves the kernel as it was.
+func (f *Filter) Apply(p *Policy) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	old := f.policy
+	if p != nil && !f.probed {
+		has, err := f.kernel.probe()
+		if err != nil {
+			return err
+		}
+		f.has, f.probed = has, true
+	}
+	f.policy = p
+	did, err := f.sync()
+	if err != nil {
+		f.policy = old
+		return err
+	}
+	f.err = nil
+	if did != "" {
+		f.log.WithField("tables", did).Info("the border filter is programmed")
+	}
+	if p != nil {
+		for _, l := range p.lacks(f.has) {
+			f.log.Warn("border filter: " + l)
+		}
+	}
+	return nil
+}
+
+// sync makes the kernel's tables what they should be, and says in words what it did; empty: nothing was to do.
+func (f *Filter) sync() (did string, err error) {
+	have, err := f.kernel.read()
+	if err != nil {
+		return "", err
+	}
+	if err := f.checkOwner(have); err != nil {
+		return "", err
+	}
+	f.counts.adopt(have)
+	f.counts.add(have)
+	var want Ruleset
+	var absent []string
+	if f.policy != nil {
+		exists, err := f.kernel.links()
+		if err != nil {
+			return "", err
+		}
+		if want, err = Build(f.policy, f.has, exists); err != nil {
+			return "", err
+		}
+		absent = f.policy.missing(exists)
+	}
+	if want.stateless() != have.stateless() {
+		if err := f.kernel.program(want, have); err != nil {
+			return "", err
+		}
+		f.counts.programmed(want, have)
+		did = describe(want, have)
+	}
+	f.absent = absent
+	for _, family := range families {
+		f.owned[int(family)] = want.table(family) != nil
+	}
+	return did, nil
+}
+
+// checkOwner refuses to touch a table of somebody else.
+func (f *Filter) checkOwner(have Ruleset) error {
+	for i := range have {
+		t := &have[i]
+		if !t.marked() && !f.owned[int(t.Family)] {
+			return fmt.Errorf("boundary: table %s %s is there already and was %w: delete it ('nft delete table %s %s') or leave the boundary section out",
+				familyName(t.Family), t.Name, ErrForeign, familyName(t.Family), t.Name)
+		}
+	}
+	return nil
+}
+
+// describe names the tables that were made, changed or removed.
+func describe(want, have Ruleset) string {
+	var out []string
+	for _, family := range families {
+		w, h := want.table(family), have.table(family)
+		name := familyName(family) + " " + TableName
+		switch {
+		case w == nil && h == nil:
+		case h == nil:
+			out = append(out, name+" made")
+		case w == nil:
+			out = append(out, name+" removed")
+		case (Ruleset{*w}).stateless() != (Ruleset{*h}).stateless():
+			out = append(out, name+" replaced")
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// Run puts back what somebody changes until ctx ends, and removes everything then.
+func (f *Filter) Run(ctx context.Context) error {
+	w, err := f.kernel.watch()
+	if err != nil {
+		return errors.Join(err, f.Apply(nil))
+	}
+	t := time.NewTicker(checkInterval)
+	defer t.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-w.changed:
+			f.check()
+		case <-t.C:
+			f.check()
+		}
+	}
+	w.close()
+	err = f.Apply(nil)
+	if errors.Is(err, ErrPermission) || errors.Is(err, ErrUnsupported) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if len(f.owned) == 0 {
+			return nil // nothing was ever there
+		}
+	}
+	return err
+}
+
+// check compares the kernel with the policy and mends it.
+func (f *Filter) check() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.policy == nil {
+		return
+	}
+	absent := f.absent
+	did, err := f.sync()
+	switch {
+	case err != nil:
+		if f.err == nil || f.err.Error() != err.Error() {
+			f.log.WithError(err).Error("the border filter is not what it should be")
+		}
+	case did != "" && slices.Equal(absent, f.absent):
+		f.mended++
+		f.log.WithField("tables", did).Warn("somebody changed the border filter; it is put back")
+	case did != "":
+		f.log.WithFields(logrus.Fields{"tables": did, "absent": f.absent}).Info("the border filter follows the interfaces")
+	}
+	f.err = err
+}
