@@ -49,12 +49,13 @@ const (
 	fallbackDead = " ip ospf dead-interval 30\n"
 )
 
-// fallbackLeaf is the configuration of a leaf: with other sections, its number and its BGP neighbour.
+// fallbackLeaf is the configuration of a leaf: with other sections, its number and its BGP neighbour. FRR makes two
+// versions of an LSA within 50 ms here; one that is refused as too soon comes again seconds later only.
 func fallbackLeaf(sections string, n int, neighbor string) string {
 	isis := isisOptions{hellos: fallbackISIS}.pncd(fmt.Sprintf("00%d", n), sections)
 	return isis + fmt.Sprintf(`ospfv2:
   router_id: 10.254.0.%d
-  timers: {min_ls_interval: 200ms, min_ls_arrival: 100ms, ack_delay: 200ms, spf: 100ms, spf_second: 50ms}
+  timers: {min_ls_interval: 200ms, min_ls_arrival: 20ms, ack_delay: 200ms, spf: 100ms, spf_second: 50ms}
   links:
     - interface: eth1
       hello: 1s
