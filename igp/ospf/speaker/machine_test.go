@@ -2,6 +2,7 @@ package speaker
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -113,7 +114,8 @@ func (n *world) pass(d time.Duration) {
 			d  Datagram
 		}
 		var packets []arrival
-		for id, m := range n.systems {
+		for _, id := range slices.Sorted(maps.Keys(n.systems)) {
+			m := n.systems[id]
 			for _, d := range m.Tick(n.now) {
 				if n.sent != nil {
 					n.sent(id, d)

@@ -2,6 +2,7 @@ package speaker
 
 import (
 	"encoding/binary"
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -141,7 +142,9 @@ func (m *Machine) refreshMarks(now time.Time) {
 	wanted, crossings := map[sent]netip.Prefix{}, m.crossings()
 	for _, area := range m.areaIDs() {
 		w := flooding.Where{Scope: packet.ScopeArea, Area: area}
-		for p, k := range m.wanted(area, crossings) {
+		marks := m.wanted(area, crossings)
+		for _, p := range slices.SortedFunc(maps.Keys(marks), netip.Prefix.Compare) { // the same numbers after a restart
+			k := marks[p]
 			s := sent{area, m.markType(k), m.number(p)}
 			wanted[s] = p
 			m.originate(now, w, s.typ, m.markID(s), m.markBody(p, k))
@@ -212,12 +215,14 @@ func (k *marking) forget() {
 	for _, p := range k.sent {
 		used[p] = true
 	}
+	freed := len(k.free)
 	for p, n := range k.numbers {
 		if !used[p] {
 			delete(k.numbers, p)
 			k.free = append(k.free, n)
 		}
 	}
+	slices.Sort(k.free[freed:])
 }
 
 func (m *Machine) markType(k mark) packet.LSType {
