@@ -18,6 +18,23 @@ type scripted struct {
 
 func (r scripted) Run(ctx context.Context) error { return r.run(ctx) }
 
+func TestTheCheckReadsTheKeysOfIGPs(t *testing.T) {
+	cfg, err := config.Parse([]byte(`node: leaf1
+isis: {net: 49.0001.1921.6800.1001.00, level_2_keys: [{algorithm: hmac-md5, password_file: /nonexistent/isis}]}
+ospfv2: {router_id: 192.0.2.1, links: [{interface: ospf0, keys: [{algorithm: md5, password_file: /nonexistent/v2}]}]}
+ospfv3: {router_id: 192.0.2.1, links: [{interface: ospf0, keys: [{algorithm: hmac-sha-1, password_file: /nonexistent/v3}]}]}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = Check(cfg)
+	for _, file := range []string{"isis", "v2", "v3"} {
+		if err == nil || !strings.Contains(err.Error(), "/nonexistent/"+file) {
+			t.Errorf("%v, want /nonexistent/%s in it", err, file)
+		}
+	}
+}
+
 func TestWhenOneIGPEndsTheOthersDoToo(t *testing.T) {
 	cfg, err := config.Parse([]byte("node: leaf1\nisis: {net: 49.0001.1921.6800.1001.00}\nospfv2: {router_id: 192.0.2.1}\nospfv3: {router_id: 192.0.2.1}\n"))
 	if err != nil {

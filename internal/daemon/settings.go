@@ -26,6 +26,17 @@ func Check(c *config.Config) error {
 		}
 		errs = append(errs, err)
 	}
+	if c.ISIS != nil {
+		_, err := isisSettings(c, c.Node)
+		errs = append(errs, err)
+	}
+	for _, o := range c.OSPFs() {
+		_, err := ospfSettings(o)
+		errs = append(errs, err)
+	}
+	if c.OSPFAPI != nil {
+		errs = append(errs, ospfapiSettings(c.OSPFAPI).Check())
+	}
 	if c.CongestionNode != nil {
 		errs = append(errs, notifierSettings(c.CongestionNode).Validate())
 	}
