@@ -101,7 +101,7 @@ func TestDigestsOfV3AreThoseOfTheRFC(t *testing.T) {
 				text := p.Append(nil) // the block is behind the packet, the trailer behind the block
 				text = append(text, 0, 1, 0, byte(16+l), 0, 0, 0, 51)
 				text = binary.BigEndian.AppendUint32(text, 1_800_000_000)
-				text = binary.BigEndian.AppendUint32(text, 1_800_000_000)
+				text = binary.BigEndian.AppendUint32(text, 1_800_000_000*16&0xFFFFFFFF)
 				id := []byte{0, 1}
 				if k.SwapProtocolID {
 					id = []byte{1, 0}

@@ -23,15 +23,16 @@ func (s *Sequence) v2(now time.Time) uint32 {
 }
 
 // v3 gives, in the upper 32 bits, the second of the first number, and in the lower ones a count that keeps up
-// with the clock. Each number is greater than the one before, also after a restart (RFC 7166 section 4.1). The
-// lower half never goes back because ospf6d of FRR, unlike the RFC, compares it by itself, too; after
-// a restart that needs at most one packet a second before it, on average, hence one Sequence an interface.
+// with a clock of sixteenths of a second. Each number is greater than the one before, also after a restart (RFC 7166
+// section 4.1). ospf6d of FRR, unlike the RFC, compares the lower half by itself, too: it takes no hello for the dead
+// interval when that goes back. It doesn't after a restart if there were at most sixteen packets a second before, on
+// average; once in 8.5 years the lower half is at its end. Hence one Sequence an interface.
 func (s *Sequence) v3(now time.Time) uint64 {
-	clock := min(uint64(max(now.Unix(), 0)), 0xFFFFFFFF)
+	since := uint64(max(now.UnixMilli(), 0))
 	if s.Last == 0 {
-		s.Last = clock << 32
+		s.Last = min(since/1000, 0xFFFFFFFF) << 32
 	}
-	s.Last = max(s.Last+1, s.Last&^0xFFFFFFFF|clock)
+	s.Last = max(s.Last+1, s.Last&^0xFFFFFFFF|since*16/1000&0xFFFFFFFF)
 	return s.Last
 }
 
