@@ -33,7 +33,7 @@ func (f ospfLeaf) conf(before string) string {
 		if v3 {
 			section, more = "ospfv3", f.v3
 		}
-		fmt.Fprintf(&b, "%s:\n  router_id: %s\n  timers: {min_ls_interval: 200ms, min_ls_arrival: 100ms, ack_delay: 200ms, spf: 100ms, spf_second: 50ms}\n%s", section, f.id(), more)
+		fmt.Fprintf(&b, "%s:\n  router_id: %s\n  timers: {min_ls_interval: 1s, ack_delay: 200ms, spf: 100ms, spf_second: 50ms}\n%s", section, f.id(), more)
 		if len(f.kinds) > 0 {
 			b.WriteString("  areas:\n")
 			for area, kind := range f.kinds {
