@@ -105,6 +105,8 @@ type Node interface {
 	// RefreshNeighbor asks a neighbour for its routes again, or sends it ours, and says for which address
 	// families. NotFound for one that is not configured.
 	RefreshNeighbor(ctx context.Context, addr netip.Addr, in, out bool) (families []string, err error)
+	// Boundary reads the border filter from the kernel.
+	Boundary(ctx context.Context) (*pncv1.GetBoundaryResponse, error)
 	// SetLogLevel changes the log level and returns the one before; Invalid for a name that is none.
 	SetLogLevel(level string) (previous string, err error)
 	// Counters lists every exact counter of every part.

@@ -86,6 +86,11 @@ func (n nodeService) ListNeighbors(ctx context.Context, req *pncv1.ListNeighbors
 	return res, nil
 }
 
+// GetBoundary reads the border filter.
+func (n nodeService) GetBoundary(ctx context.Context, _ *pncv1.GetBoundaryRequest) (*pncv1.GetBoundaryResponse, error) {
+	return n.srv.backends.Node.Boundary(ctx)
+}
+
 // neighborAddress reads the address of a neighbour; an empty one is invalid and no error. Unlike others it may
 // be link-local with a zone.
 func neighborAddress(s string) (netip.Addr, error) {

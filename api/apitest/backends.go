@@ -129,6 +129,17 @@ func (n *Node) Neighbors(context.Context) ([]*pncv1.Neighbor, error) {
 	return n.neighbors, n.fail
 }
 
+// Boundary implements api.Node.
+func (n *Node) Boundary(context.Context) (*pncv1.GetBoundaryResponse, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return &pncv1.GetBoundaryResponse{
+		Configured: true, Family: "netdev", Packets: map[string]uint64{"border_in": 3}, Mended: 1,
+		Lacks: []string{"no limit in total: CONFIG_NFT_LIMIT is needed"}, AbsentInterfaces: []string{"ext1"},
+		Ruleset: "table netdev pncd {\n\tcounter border_in {\n\t\tpackets 3 bytes 132\n\t}\n}\n",
+	}, n.fail
+}
+
 // SetLogLevel implements api.Node.
 func (n *Node) SetLogLevel(level string) (string, error) {
 	n.mu.Lock()

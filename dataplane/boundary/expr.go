@@ -22,6 +22,8 @@ var (
 	destination4 = field{unix.NFPROTO_IPV4, 16, 4}
 	source6      = field{unix.NFPROTO_IPV6, 8, 16}
 	destination6 = field{unix.NFPROTO_IPV6, 24, 16}
+	ttl          = field{unix.NFPROTO_IPV4, 8, 1}
+	hopLimit     = field{unix.NFPROTO_IPV6, 7, 1}
 )
 
 // load puts the field into the register; a packet of the other family doesn't match.
@@ -68,6 +70,11 @@ func iface(key expr.MetaKey, op expr.CmpOp, name string) []expr.Any {
 // notIn matches packets whose field isn't in a set.
 func notIn(f field, set string) []expr.Any {
 	return append(f.load(), &expr.Lookup{SourceRegister: reg, SetName: set, Invert: true})
+}
+
+// below matches packets whose field, of one octet, is less than v.
+func below(f field, v uint8) []expr.Any {
+	return append(f.load(), &expr.Cmp{Op: expr.CmpOpLt, Register: reg, Data: []byte{v}})
 }
 
 // meter matches packets above the rate of their source. A source for which the set has no room doesn't match.

@@ -2,7 +2,6 @@ package boundary
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,11 +35,14 @@ type Filter struct {
 	absent []string // interfaces of the policy that don't exist
 	err    error    // of the last check
 	mended uint64
+
+	applied chan struct{} // tells Run
+	used    bool          // a policy was in force
 }
 
 // New makes a filter with nothing in it.
 func New(cfg Config, log logrus.FieldLogger) *Filter {
-	return &Filter{kernel: kernel{netns: cfg.Namespace}, log: log, owned: map[int]bool{}, counts: newTally()}
+	return &Filter{kernel: kernel{netns: cfg.Namespace}, log: log, owned: map[int]bool{}, counts: newTally(), applied: make(chan struct{}, 1)}
 }
 
 // Apply puts a policy into the kernel in one transaction, or with nil removes everything that is ours there,
@@ -63,6 +65,13 @@ func (f *Filter) Apply(p *Policy) error {
 		return err
 	}
 	f.err = nil
+	if p != nil {
+		f.used = true
+		select {
+		case f.applied <- struct{}{}:
+		default:
+		}
+	}
 	if did != "" {
 		f.log.WithField("tables", did).Info("the border filter is programmed")
 	}
@@ -142,33 +151,44 @@ func describe(want, have Ruleset) string {
 	return strings.Join(out, ", ")
 }
 
-// Run puts back what somebody changes until ctx ends, and removes everything then.
+// Run puts back what somebody changes until ctx ends, and removes everything then. Without a policy it asks the
+// kernel for nothing, so that it needs no capability.
 func (f *Filter) Run(ctx context.Context) error {
-	w, err := f.kernel.watch()
-	if err != nil {
-		return errors.Join(err, f.Apply(nil))
-	}
 	t := time.NewTicker(checkInterval)
 	defer t.Stop()
+	var w *watcher
+	var changed chan struct{}
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
-		case <-w.changed:
+		case <-f.applied:
+			if w == nil {
+				var err error
+				if w, err = f.kernel.watch(); err != nil {
+					f.log.WithError(err).Errorf("changes of the border filter are noticed only every %s", checkInterval)
+					continue
+				}
+				changed = w.changed
+			}
+		case <-changed:
 			f.check()
 		case <-t.C:
 			f.check()
 		}
 	}
-	w.close()
-	err = f.Apply(nil)
-	if errors.Is(err, ErrPermission) || errors.Is(err, ErrUnsupported) {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if len(f.owned) == 0 {
-			return nil // nothing was ever there
-		}
+	if w != nil {
+		w.close()
 	}
-	return err
+	if !f.everUsed() {
+		return nil
+	}
+	return f.Apply(nil)
+}
+
+func (f *Filter) everUsed() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.used
 }
 
 // check compares the kernel with the policy and mends it.

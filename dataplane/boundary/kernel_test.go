@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"golang.org/x/net/ipv4"
 
 	"pncd/dataplane/roce"
 	"pncd/dataplane/tap/taptest"
@@ -124,12 +125,21 @@ func (s *site) policy(family Family) *Policy {
 // send sends count datagrams from an address to a port; the kernel may refuse them (a border does).
 func send(t *testing.T, n *taptest.NS, from, to netip.Addr, port uint16, payload []byte, count int) {
 	t.Helper()
+	sendTTL(t, n, from, to, port, payload, count, 64)
+}
+
+// sendTTL is send with a TTL.
+func sendTTL(t *testing.T, n *taptest.NS, from, to netip.Addr, port uint16, payload []byte, count, ttl int) {
+	t.Helper()
 	err := n.Do(func() error {
 		c, err := net.DialUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(from, 0)), net.UDPAddrFromAddrPort(netip.AddrPortFrom(to, port)))
 		if err != nil {
 			return err
 		}
 		defer c.Close()
+		if err := ipv4.NewConn(c).SetTTL(ttl); err != nil {
+			return err
+		}
 		for range count {
 			// An answer that nobody listens comes back as an error of the next write.
 			if _, err := c.Write(payload); err != nil && !errors.Is(err, os.ErrPermission) {
@@ -213,7 +223,9 @@ func TestPacketsAtTheBorder(t *testing.T) {
 		t.Run(string(family), func(t *testing.T) {
 			s := newSite(t)
 			f := filterIn(t, s.router)
-			apply(t, f, s.policy(family))
+			p := s.policy(family)
+			p.TTLMin = 64 // what the kernel sends
+			apply(t, f, p)
 			run(t, f)
 			socket := listen(t, s.router, netip.AddrPortFrom(routerInside, 1021))
 			all := listen(t, s.outside, netip.AddrPortFrom(foreigner, 4791))
@@ -226,6 +238,7 @@ func TestPacketsAtTheBorder(t *testing.T) {
 			send(t, s.inside, stranger, routerInside, 1021, []byte("wrong source"), 7)
 			send(t, s.inside, member, routerOutside, 1021, []byte("wrong address"), 8)
 			send(t, s.inside, member, routerInside, 1021, []byte("right"), 9)
+			sendTTL(t, s.inside, member, routerInside, 1021, []byte("from afar"), 10, 1)
 			send(t, s.inside, member, routerInside, 1021, []byte("marker"), 1)
 			send(t, s.router, routerOutside, foreigner, 4791, []byte("marker"), 1)
 			if n := received(t, socket); n != 9 {
@@ -236,7 +249,7 @@ func TestPacketsAtTheBorder(t *testing.T) {
 			}
 			wantCounts(t, f, Counts{
 				CounterBorderIn: 5, CounterBorderOut: 4, CounterCNPOut: 5,
-				CounterNotOurDomain: 7, CounterNotOurAddress: 8, CounterAccepted: 10,
+				CounterNotOurDomain: 7, CounterNotOurAddress: 8, CounterTTLTooLow: 10, CounterAccepted: 10,
 			})
 		})
 	}
@@ -297,7 +310,7 @@ func TestTheTextIsThatOfNFT(t *testing.T) {
 			p := samplePolicy()
 			p.Family, p.Own = family, append(p.Own, routerInside, netip.MustParseAddr("10.9.9.9"))
 			p.Borders, p.Ports = []string{"ext0", "int0"}, []uint16{1, 2, 3, 4, 5, 6, 7, 8}
-			p.AcceptInterfaces = []string{"lo"}
+			p.AcceptInterfaces, p.TTLMin = []string{"lo"}, 254
 			p.AcceptFrom = append(p.AcceptFrom, netip.MustParsePrefix("255.0.0.0/8"), netip.MustParsePrefix("0.0.0.0/8"))
 			apply(t, f, p)
 			send(t, s.outside, foreigner, routerInside, 3, []byte("counted"), 2)

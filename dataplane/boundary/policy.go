@@ -24,6 +24,7 @@ type Policy struct {
 	AcceptFrom       []netip.Prefix // congestion nodes; none: nothing is accepted
 	AcceptInterfaces []string       // where notifications arrive; none: everywhere but at the borders
 	Own              []netip.Addr   // where notifications go; none: nothing is accepted
+	TTLMin           uint8          // least TTL or hop limit of notifications to this node; 0: any
 	RefuseCNPs       bool           // CNPs don't leave by the border
 	Family           Family         // of the hooks at the borders; empty: FamilyAuto
 	Total            Limit          // of all notifications to this node

@@ -15,6 +15,7 @@ const (
 	CounterCNPOut                = "cnp_out"            // CNPs that would have left by one
 	CounterNotOurDomain          = "not_our_domain"     // from another address, or by another interface, than is accepted
 	CounterNotOurAddress         = "not_our_address"    // to an address of ours that isn't the proxy's
+	CounterTTLTooLow             = "ttl_too_low"        // whose TTL or hop limit is too low
 	CounterPerSourceLimit        = "per_source_limited" // above the rate of one source
 	CounterTotalLimit            = "total_limited"      // above the rate of all
 	CounterAccepted              = "accepted"           // given to the socket
@@ -192,6 +193,10 @@ func (b *builder) inside() Table {
 		drop(CounterNotOurDomain, notIn(source6, "domain6")...),
 		drop(CounterNotOurAddress, notIn(destination4, "own4")...),
 		drop(CounterNotOurAddress, notIn(destination6, "own6")...))
+	if p.TTLMin > 0 {
+		t.count(CounterTTLTooLow)
+		check.Rules = append(check.Rules, drop(CounterTTLTooLow, below(ttl, p.TTLMin)...), drop(CounterTTLTooLow, below(hopLimit, p.TTLMin)...))
+	}
 	admit := b.admit(&t)
 	if len(p.AcceptInterfaces) == 0 {
 		check.Rules = append(check.Rules, admit...)

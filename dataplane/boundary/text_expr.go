@@ -74,6 +74,7 @@ func payloadName(e *expr.Payload) string {
 	names := map[at]string{
 		{expr.PayloadBaseTransportHeader, 2, 2}: "udp dport",
 		{expr.PayloadBaseNetworkHeader, 12, 4}:  "ip saddr", {expr.PayloadBaseNetworkHeader, 16, 4}: "ip daddr",
+		{expr.PayloadBaseNetworkHeader, 8, 1}: "ip ttl", {expr.PayloadBaseNetworkHeader, 7, 1}: "ip6 hoplimit",
 		{expr.PayloadBaseNetworkHeader, 8, 16}: "ip6 saddr", {expr.PayloadBaseNetworkHeader, 24, 16}: "ip6 daddr",
 	}
 	if n, ok := names[at{e.Base, e.Offset, e.Len}]; ok {
@@ -103,6 +104,8 @@ func valueText(field string, data []byte) string {
 	case field == "iifname" || field == "oifname":
 		name, _, _ := bytes.Cut(data, []byte{0})
 		return fmt.Sprintf("%q", name)
+	case (field == "ip ttl" || field == "ip6 hoplimit") && len(data) == 1:
+		return fmt.Sprint(data[0])
 	case field == "udp dport" && len(data) == 2:
 		return fmt.Sprint(binary.BigEndian.Uint16(data))
 	}

@@ -68,6 +68,9 @@ func check(cfg *Config, root *yaml.Node) []Problem {
 	if cfg.Proxy != nil {
 		c.proxy(cfg.Proxy, cfg.BGP)
 	}
+	if cfg.Boundary != nil {
+		c.boundary(cfg)
+	}
 	return c.problems
 }
 

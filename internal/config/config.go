@@ -31,6 +31,7 @@ type Config struct {
 	OSPFAPI        *OSPFAPI        `yaml:"ospfapi"`         // nil: nothing is learned through FRR's API
 	CongestionNode *CongestionNode `yaml:"congestion_node"` // nil: this node does not notify
 	Proxy          *Proxy          `yaml:"proxy"`           // nil: this node does not translate
+	Boundary       *Boundary       `yaml:"boundary"`        // nil: no border filter
 }
 
 // Log says what is logged and how.

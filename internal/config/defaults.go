@@ -37,6 +37,7 @@ func (c *Config) fillDefaults(root *yaml.Node) {
 		}
 		c.Proxy.fillDefaults(given, mode)
 	}
+	c.fillBoundary(given)
 }
 
 func (b *BGP) fillDefaults(given func(string) bool) {

@@ -163,9 +163,15 @@ func (d *Daemon) reload(old, next *config.Config, changes []string) error {
 	if err != nil {
 		return err
 	}
+	undo, err := d.changeBoundary(old, next)
+	if err != nil {
+		units.abort()
+		return err
+	}
 	d.gateBefore(next)
 	if err := d.reconfigureBGP(next); err != nil {
 		units.abort()
+		undo()
 		d.followReadiness() // by the old configuration
 		return err
 	}

@@ -20,6 +20,7 @@ var ringFamilies = map[string]bool{"packets": true, "drops": true, "freezes": tr
 
 // Counters implements api.Node: the outcomes and everything else that is counted.
 func (d *Daemon) Counters() []*pncv1.Counter {
+	d.countBoundary() // into the outcomes
 	var out []*pncv1.Counter
 	for _, c := range d.recorder.Snapshot() {
 		out = append(out, c.ToProto())
@@ -64,7 +65,7 @@ func (d *Daemon) counts() []count {
 		out = append(out, count{part: "learner", name: "late", value: p.learner.group.Late(), help: "Packets that came after a later one had been learned from."})
 	}
 	out = append(append(out, d.boundCounts()...), d.readinessCounts()...)
-	return append(append(append(out, d.apiCounts()...), d.bgpCounts()...), slices.Concat(d.stationCounts(), d.isisCounts(), d.ospfCounts(), d.ospfapiCounts())...)
+	return append(append(append(out, d.apiCounts()...), d.bgpCounts()...), slices.Concat(d.boundaryCounts(), d.stationCounts(), d.isisCounts(), d.ospfCounts(), d.ospfapiCounts())...)
 }
 
 // boundCounts tells where bounded state was too small, and where the kernel dropped what was to be heard.

@@ -15,6 +15,7 @@ import (
 
 	"pncd/api"
 	"pncd/bgp"
+	"pncd/dataplane/boundary"
 	"pncd/dataplane/host"
 	"pncd/internal/config"
 	"pncd/internal/telemetry"
@@ -41,6 +42,7 @@ type Daemon struct {
 	ospf     []*ospfPart  // OSPFv2 before OSPFv3
 	ospfapi  *ospfapiPart // nil: nothing is learned through FRR's API
 	attach   *attachment  // of the IGPs
+	boundary *borderFilter
 	api      *api.Server
 	rings    *ringBook
 	sender   senderSwitch
@@ -103,6 +105,7 @@ func New(cfg *config.Config, path string, log *logrus.Logger) (*Daemon, error) {
 			return nil, err
 		}
 	}
+	d.boundary = &borderFilter{Filter: boundary.New(boundary.Config{}, log.WithField("part", "boundary"))}
 	d.attach = newAttachment(veths(cfg), log.WithField("part", "interfaces"))
 	if cfg.ISIS != nil {
 		if err = d.newISIS(cfg); err != nil {
@@ -147,6 +150,13 @@ func (d *Daemon) Run(ctx context.Context, reload <-chan os.Signal) error {
 			return errors.Join(err, listener.Close())
 		}
 	}
+	if err := d.openBoundary(cfg); err != nil {
+		err = errors.Join(err, listener.Close())
+		if exporter != nil {
+			err = errors.Join(err, exporter.Close())
+		}
+		return err
+	}
 	unitsCtx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	d.units = newUnitSet(unitsCtx, d.log)
@@ -158,6 +168,7 @@ func (d *Daemon) Run(ctx context.Context, reload <-chan os.Signal) error {
 	if exporter != nil {
 		services.start("telemetry", exporter.Run)
 	}
+	services.start("boundary", d.boundary.Run) // stops after everything that has a socket
 	services.start("routes", d.tracker.Run)
 	services.start("reachability", d.followProxies)
 	services.start("sources", d.routes.Run)
@@ -233,6 +244,7 @@ func (d *Daemon) tick(ctx context.Context) error {
 		if l := d.parts.Load().learner; l != nil {
 			l.tick(d.rings.list())
 		}
+		d.countBoundary()
 		ready, _ := d.Ready()
 		d.api.SetReady(ready)
 		select {

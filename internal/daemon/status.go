@@ -58,6 +58,7 @@ func (d *Daemon) partList() []*pncv1.Part {
 		{Name: "api", State: pncv1.PartState_PART_STATE_READY, Detail: cfg.API.Listen},
 		d.bgpPart(),
 		d.isisPart(),
+		d.boundaryPart(),
 	}
 	out = append(out, d.ospfParts()...)
 	if d.ospfapi != nil {

@@ -1323,6 +1323,152 @@ func (x *RefreshNeighborResponse) GetFamilies() []string {
 	return nil
 }
 
+// Asks for the border filter.
+type GetBoundaryRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetBoundaryRequest) Reset() {
+	*x = GetBoundaryRequest{}
+	mi := &file_pnc_v1_node_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetBoundaryRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetBoundaryRequest) ProtoMessage() {}
+
+func (x *GetBoundaryRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_pnc_v1_node_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetBoundaryRequest.ProtoReflect.Descriptor instead.
+func (*GetBoundaryRequest) Descriptor() ([]byte, []int) {
+	return file_pnc_v1_node_proto_rawDescGZIP(), []int{16}
+}
+
+// The border filter.
+type GetBoundaryResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// It is configured.
+	Configured bool `protobuf:"varint,1,opt,name=configured,proto3" json:"configured,omitempty"`
+	// Which hooks watch the border interfaces: netdev or inet.
+	Family string `protobuf:"bytes,2,opt,name=family,proto3" json:"family,omitempty"`
+	// Our tables in the kernel, as `nft list table` prints them, with counters.
+	Ruleset string `protobuf:"bytes,3,opt,name=ruleset,proto3" json:"ruleset,omitempty"`
+	// Packets by counter name, since this run of pncd began.
+	Packets map[string]uint64 `protobuf:"bytes,4,rep,name=packets,proto3" json:"packets,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// What the kernel can't do, in words; empty when everything is in force.
+	Lacks []string `protobuf:"bytes,5,rep,name=lacks,proto3" json:"lacks,omitempty"`
+	// Interfaces that are configured and don't exist; their rules follow when they appear.
+	AbsentInterfaces []string `protobuf:"bytes,6,rep,name=absent_interfaces,json=absentInterfaces,proto3" json:"absent_interfaces,omitempty"`
+	// Why the kernel is not what it should be; empty when it is.
+	Error string `protobuf:"bytes,7,opt,name=error,proto3" json:"error,omitempty"`
+	// Times that somebody else's change was undone.
+	Mended        uint64 `protobuf:"varint,8,opt,name=mended,proto3" json:"mended,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetBoundaryResponse) Reset() {
+	*x = GetBoundaryResponse{}
+	mi := &file_pnc_v1_node_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetBoundaryResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetBoundaryResponse) ProtoMessage() {}
+
+func (x *GetBoundaryResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_pnc_v1_node_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetBoundaryResponse.ProtoReflect.Descriptor instead.
+func (*GetBoundaryResponse) Descriptor() ([]byte, []int) {
+	return file_pnc_v1_node_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *GetBoundaryResponse) GetConfigured() bool {
+	if x != nil {
+		return x.Configured
+	}
+	return false
+}
+
+func (x *GetBoundaryResponse) GetFamily() string {
+	if x != nil {
+		return x.Family
+	}
+	return ""
+}
+
+func (x *GetBoundaryResponse) GetRuleset() string {
+	if x != nil {
+		return x.Ruleset
+	}
+	return ""
+}
+
+func (x *GetBoundaryResponse) GetPackets() map[string]uint64 {
+	if x != nil {
+		return x.Packets
+	}
+	return nil
+}
+
+func (x *GetBoundaryResponse) GetLacks() []string {
+	if x != nil {
+		return x.Lacks
+	}
+	return nil
+}
+
+func (x *GetBoundaryResponse) GetAbsentInterfaces() []string {
+	if x != nil {
+		return x.AbsentInterfaces
+	}
+	return nil
+}
+
+func (x *GetBoundaryResponse) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *GetBoundaryResponse) GetMended() uint64 {
+	if x != nil {
+		return x.Mended
+	}
+	return 0
+}
+
 // Asks for a log level.
 type SetLogLevelRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1334,7 +1480,7 @@ type SetLogLevelRequest struct {
 
 func (x *SetLogLevelRequest) Reset() {
 	*x = SetLogLevelRequest{}
-	mi := &file_pnc_v1_node_proto_msgTypes[16]
+	mi := &file_pnc_v1_node_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1346,7 +1492,7 @@ func (x *SetLogLevelRequest) String() string {
 func (*SetLogLevelRequest) ProtoMessage() {}
 
 func (x *SetLogLevelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_pnc_v1_node_proto_msgTypes[16]
+	mi := &file_pnc_v1_node_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1359,7 +1505,7 @@ func (x *SetLogLevelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetLogLevelRequest.ProtoReflect.Descriptor instead.
 func (*SetLogLevelRequest) Descriptor() ([]byte, []int) {
-	return file_pnc_v1_node_proto_rawDescGZIP(), []int{16}
+	return file_pnc_v1_node_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *SetLogLevelRequest) GetLevel() string {
@@ -1380,7 +1526,7 @@ type SetLogLevelResponse struct {
 
 func (x *SetLogLevelResponse) Reset() {
 	*x = SetLogLevelResponse{}
-	mi := &file_pnc_v1_node_proto_msgTypes[17]
+	mi := &file_pnc_v1_node_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1392,7 +1538,7 @@ func (x *SetLogLevelResponse) String() string {
 func (*SetLogLevelResponse) ProtoMessage() {}
 
 func (x *SetLogLevelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_pnc_v1_node_proto_msgTypes[17]
+	mi := &file_pnc_v1_node_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1405,7 +1551,7 @@ func (x *SetLogLevelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetLogLevelResponse.ProtoReflect.Descriptor instead.
 func (*SetLogLevelResponse) Descriptor() ([]byte, []int) {
-	return file_pnc_v1_node_proto_rawDescGZIP(), []int{17}
+	return file_pnc_v1_node_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *SetLogLevelResponse) GetPrevious() string {
@@ -1526,7 +1672,22 @@ const file_pnc_v1_node_proto_rawDesc = "" +
 	"\aaddress\x18\x01 \x01(\tR\aaddress\x126\n" +
 	"\tdirection\x18\x02 \x01(\x0e2\x18.pnc.v1.RefreshDirectionR\tdirection\"5\n" +
 	"\x17RefreshNeighborResponse\x12\x1a\n" +
-	"\bfamilies\x18\x01 \x03(\tR\bfamilies\"*\n" +
+	"\bfamilies\x18\x01 \x03(\tR\bfamilies\"\x14\n" +
+	"\x12GetBoundaryRequest\"\xd8\x02\n" +
+	"\x13GetBoundaryResponse\x12\x1e\n" +
+	"\n" +
+	"configured\x18\x01 \x01(\bR\n" +
+	"configured\x12\x16\n" +
+	"\x06family\x18\x02 \x01(\tR\x06family\x12\x18\n" +
+	"\aruleset\x18\x03 \x01(\tR\aruleset\x12B\n" +
+	"\apackets\x18\x04 \x03(\v2(.pnc.v1.GetBoundaryResponse.PacketsEntryR\apackets\x12\x14\n" +
+	"\x05lacks\x18\x05 \x03(\tR\x05lacks\x12+\n" +
+	"\x11absent_interfaces\x18\x06 \x03(\tR\x10absentInterfaces\x12\x14\n" +
+	"\x05error\x18\a \x01(\tR\x05error\x12\x16\n" +
+	"\x06mended\x18\b \x01(\x04R\x06mended\x1a:\n" +
+	"\fPacketsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"*\n" +
 	"\x12SetLogLevelRequest\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\tR\x05level\"1\n" +
 	"\x13SetLogLevelResponse\x12\x1a\n" +
@@ -1542,7 +1703,7 @@ const file_pnc_v1_node_proto_rawDesc = "" +
 	"\x1dREFRESH_DIRECTION_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14REFRESH_DIRECTION_IN\x10\x01\x12\x19\n" +
 	"\x15REFRESH_DIRECTION_OUT\x10\x02\x12\x1a\n" +
-	"\x16REFRESH_DIRECTION_BOTH\x10\x032\xa9\x04\n" +
+	"\x16REFRESH_DIRECTION_BOTH\x10\x032\xf1\x04\n" +
 	"\vNodeService\x12@\n" +
 	"\tGetStatus\x12\x18.pnc.v1.GetStatusRequest\x1a\x19.pnc.v1.GetStatusResponse\x127\n" +
 	"\x06Enable\x12\x15.pnc.v1.EnableRequest\x1a\x16.pnc.v1.EnableResponse\x12:\n" +
@@ -1551,6 +1712,7 @@ const file_pnc_v1_node_proto_rawDesc = "" +
 	"\tGetConfig\x12\x18.pnc.v1.GetConfigRequest\x1a\x19.pnc.v1.GetConfigResponse\x12L\n" +
 	"\rListNeighbors\x12\x1c.pnc.v1.ListNeighborsRequest\x1a\x1d.pnc.v1.ListNeighborsResponse\x12R\n" +
 	"\x0fRefreshNeighbor\x12\x1e.pnc.v1.RefreshNeighborRequest\x1a\x1f.pnc.v1.RefreshNeighborResponse\x12F\n" +
+	"\vGetBoundary\x12\x1a.pnc.v1.GetBoundaryRequest\x1a\x1b.pnc.v1.GetBoundaryResponse\x12F\n" +
 	"\vSetLogLevel\x12\x1a.pnc.v1.SetLogLevelRequest\x1a\x1b.pnc.v1.SetLogLevelResponseB\x17Z\x15pncd/api/pnc/v1;pncv1b\x06proto3"
 
 var (
@@ -1566,7 +1728,7 @@ func file_pnc_v1_node_proto_rawDescGZIP() []byte {
 }
 
 var file_pnc_v1_node_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_pnc_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_pnc_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_pnc_v1_node_proto_goTypes = []any{
 	(PartState)(0),                  // 0: pnc.v1.PartState
 	(RefreshDirection)(0),           // 1: pnc.v1.RefreshDirection
@@ -1586,50 +1748,56 @@ var file_pnc_v1_node_proto_goTypes = []any{
 	(*ListNeighborsResponse)(nil),   // 15: pnc.v1.ListNeighborsResponse
 	(*RefreshNeighborRequest)(nil),  // 16: pnc.v1.RefreshNeighborRequest
 	(*RefreshNeighborResponse)(nil), // 17: pnc.v1.RefreshNeighborResponse
-	(*SetLogLevelRequest)(nil),      // 18: pnc.v1.SetLogLevelRequest
-	(*SetLogLevelResponse)(nil),     // 19: pnc.v1.SetLogLevelResponse
-	nil,                             // 20: pnc.v1.Neighbor.NhcDisregardedEntry
-	nil,                             // 21: pnc.v1.Neighbor.MalformedEntry
-	nil,                             // 22: pnc.v1.Neighbor.MessagesSentEntry
-	nil,                             // 23: pnc.v1.Neighbor.MessagesReceivedEntry
-	(*timestamppb.Timestamp)(nil),   // 24: google.protobuf.Timestamp
-	(*SenderReadiness)(nil),         // 25: pnc.v1.SenderReadiness
+	(*GetBoundaryRequest)(nil),      // 18: pnc.v1.GetBoundaryRequest
+	(*GetBoundaryResponse)(nil),     // 19: pnc.v1.GetBoundaryResponse
+	(*SetLogLevelRequest)(nil),      // 20: pnc.v1.SetLogLevelRequest
+	(*SetLogLevelResponse)(nil),     // 21: pnc.v1.SetLogLevelResponse
+	nil,                             // 22: pnc.v1.Neighbor.NhcDisregardedEntry
+	nil,                             // 23: pnc.v1.Neighbor.MalformedEntry
+	nil,                             // 24: pnc.v1.Neighbor.MessagesSentEntry
+	nil,                             // 25: pnc.v1.Neighbor.MessagesReceivedEntry
+	nil,                             // 26: pnc.v1.GetBoundaryResponse.PacketsEntry
+	(*timestamppb.Timestamp)(nil),   // 27: google.protobuf.Timestamp
+	(*SenderReadiness)(nil),         // 28: pnc.v1.SenderReadiness
 }
 var file_pnc_v1_node_proto_depIdxs = []int32{
 	0,  // 0: pnc.v1.Part.state:type_name -> pnc.v1.PartState
-	24, // 1: pnc.v1.GetStatusResponse.started_at:type_name -> google.protobuf.Timestamp
+	27, // 1: pnc.v1.GetStatusResponse.started_at:type_name -> google.protobuf.Timestamp
 	2,  // 2: pnc.v1.GetStatusResponse.parts:type_name -> pnc.v1.Part
-	24, // 3: pnc.v1.GetStatusResponse.config_applied_at:type_name -> google.protobuf.Timestamp
-	25, // 4: pnc.v1.GetStatusResponse.senders:type_name -> pnc.v1.SenderReadiness
-	24, // 5: pnc.v1.Neighbor.since:type_name -> google.protobuf.Timestamp
-	20, // 6: pnc.v1.Neighbor.nhc_disregarded:type_name -> pnc.v1.Neighbor.NhcDisregardedEntry
-	24, // 7: pnc.v1.Neighbor.stale_until:type_name -> google.protobuf.Timestamp
-	21, // 8: pnc.v1.Neighbor.malformed:type_name -> pnc.v1.Neighbor.MalformedEntry
-	22, // 9: pnc.v1.Neighbor.messages_sent:type_name -> pnc.v1.Neighbor.MessagesSentEntry
-	23, // 10: pnc.v1.Neighbor.messages_received:type_name -> pnc.v1.Neighbor.MessagesReceivedEntry
+	27, // 3: pnc.v1.GetStatusResponse.config_applied_at:type_name -> google.protobuf.Timestamp
+	28, // 4: pnc.v1.GetStatusResponse.senders:type_name -> pnc.v1.SenderReadiness
+	27, // 5: pnc.v1.Neighbor.since:type_name -> google.protobuf.Timestamp
+	22, // 6: pnc.v1.Neighbor.nhc_disregarded:type_name -> pnc.v1.Neighbor.NhcDisregardedEntry
+	27, // 7: pnc.v1.Neighbor.stale_until:type_name -> google.protobuf.Timestamp
+	23, // 8: pnc.v1.Neighbor.malformed:type_name -> pnc.v1.Neighbor.MalformedEntry
+	24, // 9: pnc.v1.Neighbor.messages_sent:type_name -> pnc.v1.Neighbor.MessagesSentEntry
+	25, // 10: pnc.v1.Neighbor.messages_received:type_name -> pnc.v1.Neighbor.MessagesReceivedEntry
 	14, // 11: pnc.v1.ListNeighborsResponse.neighbors:type_name -> pnc.v1.Neighbor
 	1,  // 12: pnc.v1.RefreshNeighborRequest.direction:type_name -> pnc.v1.RefreshDirection
-	3,  // 13: pnc.v1.NodeService.GetStatus:input_type -> pnc.v1.GetStatusRequest
-	5,  // 14: pnc.v1.NodeService.Enable:input_type -> pnc.v1.EnableRequest
-	7,  // 15: pnc.v1.NodeService.Disable:input_type -> pnc.v1.DisableRequest
-	9,  // 16: pnc.v1.NodeService.Reload:input_type -> pnc.v1.ReloadRequest
-	11, // 17: pnc.v1.NodeService.GetConfig:input_type -> pnc.v1.GetConfigRequest
-	13, // 18: pnc.v1.NodeService.ListNeighbors:input_type -> pnc.v1.ListNeighborsRequest
-	16, // 19: pnc.v1.NodeService.RefreshNeighbor:input_type -> pnc.v1.RefreshNeighborRequest
-	18, // 20: pnc.v1.NodeService.SetLogLevel:input_type -> pnc.v1.SetLogLevelRequest
-	4,  // 21: pnc.v1.NodeService.GetStatus:output_type -> pnc.v1.GetStatusResponse
-	6,  // 22: pnc.v1.NodeService.Enable:output_type -> pnc.v1.EnableResponse
-	8,  // 23: pnc.v1.NodeService.Disable:output_type -> pnc.v1.DisableResponse
-	10, // 24: pnc.v1.NodeService.Reload:output_type -> pnc.v1.ReloadResponse
-	12, // 25: pnc.v1.NodeService.GetConfig:output_type -> pnc.v1.GetConfigResponse
-	15, // 26: pnc.v1.NodeService.ListNeighbors:output_type -> pnc.v1.ListNeighborsResponse
-	17, // 27: pnc.v1.NodeService.RefreshNeighbor:output_type -> pnc.v1.RefreshNeighborResponse
-	19, // 28: pnc.v1.NodeService.SetLogLevel:output_type -> pnc.v1.SetLogLevelResponse
-	21, // [21:29] is the sub-list for method output_type
-	13, // [13:21] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	26, // 13: pnc.v1.GetBoundaryResponse.packets:type_name -> pnc.v1.GetBoundaryResponse.PacketsEntry
+	3,  // 14: pnc.v1.NodeService.GetStatus:input_type -> pnc.v1.GetStatusRequest
+	5,  // 15: pnc.v1.NodeService.Enable:input_type -> pnc.v1.EnableRequest
+	7,  // 16: pnc.v1.NodeService.Disable:input_type -> pnc.v1.DisableRequest
+	9,  // 17: pnc.v1.NodeService.Reload:input_type -> pnc.v1.ReloadRequest
+	11, // 18: pnc.v1.NodeService.GetConfig:input_type -> pnc.v1.GetConfigRequest
+	13, // 19: pnc.v1.NodeService.ListNeighbors:input_type -> pnc.v1.ListNeighborsRequest
+	16, // 20: pnc.v1.NodeService.RefreshNeighbor:input_type -> pnc.v1.RefreshNeighborRequest
+	18, // 21: pnc.v1.NodeService.GetBoundary:input_type -> pnc.v1.GetBoundaryRequest
+	20, // 22: pnc.v1.NodeService.SetLogLevel:input_type -> pnc.v1.SetLogLevelRequest
+	4,  // 23: pnc.v1.NodeService.GetStatus:output_type -> pnc.v1.GetStatusResponse
+	6,  // 24: pnc.v1.NodeService.Enable:output_type -> pnc.v1.EnableResponse
+	8,  // 25: pnc.v1.NodeService.Disable:output_type -> pnc.v1.DisableResponse
+	10, // 26: pnc.v1.NodeService.Reload:output_type -> pnc.v1.ReloadResponse
+	12, // 27: pnc.v1.NodeService.GetConfig:output_type -> pnc.v1.GetConfigResponse
+	15, // 28: pnc.v1.NodeService.ListNeighbors:output_type -> pnc.v1.ListNeighborsResponse
+	17, // 29: pnc.v1.NodeService.RefreshNeighbor:output_type -> pnc.v1.RefreshNeighborResponse
+	19, // 30: pnc.v1.NodeService.GetBoundary:output_type -> pnc.v1.GetBoundaryResponse
+	21, // 31: pnc.v1.NodeService.SetLogLevel:output_type -> pnc.v1.SetLogLevelResponse
+	23, // [23:32] is the sub-list for method output_type
+	14, // [14:23] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_pnc_v1_node_proto_init() }
@@ -1644,7 +1812,7 @@ func file_pnc_v1_node_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_pnc_v1_node_proto_rawDesc), len(file_pnc_v1_node_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   22,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

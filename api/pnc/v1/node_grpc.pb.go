@@ -28,6 +28,7 @@ const (
 	NodeService_GetConfig_FullMethodName       = "/pnc.v1.NodeService/GetConfig"
 	NodeService_ListNeighbors_FullMethodName   = "/pnc.v1.NodeService/ListNeighbors"
 	NodeService_RefreshNeighbor_FullMethodName = "/pnc.v1.NodeService/RefreshNeighbor"
+	NodeService_GetBoundary_FullMethodName     = "/pnc.v1.NodeService/GetBoundary"
 	NodeService_SetLogLevel_FullMethodName     = "/pnc.v1.NodeService/SetLogLevel"
 )
 
@@ -51,6 +52,8 @@ type NodeServiceClient interface {
 	ListNeighbors(ctx context.Context, in *ListNeighborsRequest, opts ...grpc.CallOption) (*ListNeighborsResponse, error)
 	// Asks a BGP neighbour for its routes again (RFC 2918), or sends it our announcements again; the session stays.
 	RefreshNeighbor(ctx context.Context, in *RefreshNeighborRequest, opts ...grpc.CallOption) (*RefreshNeighborResponse, error)
+	// Reads the border filter as it is in the kernel.
+	GetBoundary(ctx context.Context, in *GetBoundaryRequest, opts ...grpc.CallOption) (*GetBoundaryResponse, error)
 	// Changes the log level until the next restart.
 	SetLogLevel(ctx context.Context, in *SetLogLevelRequest, opts ...grpc.CallOption) (*SetLogLevelResponse, error)
 }
@@ -133,6 +136,16 @@ func (c *nodeServiceClient) RefreshNeighbor(ctx context.Context, in *RefreshNeig
 	return out, nil
 }
 
+func (c *nodeServiceClient) GetBoundary(ctx context.Context, in *GetBoundaryRequest, opts ...grpc.CallOption) (*GetBoundaryResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetBoundaryResponse)
+	err := c.cc.Invoke(ctx, NodeService_GetBoundary_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *nodeServiceClient) SetLogLevel(ctx context.Context, in *SetLogLevelRequest, opts ...grpc.CallOption) (*SetLogLevelResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(SetLogLevelResponse)
@@ -163,6 +176,8 @@ type NodeServiceServer interface {
 	ListNeighbors(context.Context, *ListNeighborsRequest) (*ListNeighborsResponse, error)
 	// Asks a BGP neighbour for its routes again (RFC 2918), or sends it our announcements again; the session stays.
 	RefreshNeighbor(context.Context, *RefreshNeighborRequest) (*RefreshNeighborResponse, error)
+	// Reads the border filter as it is in the kernel.
+	GetBoundary(context.Context, *GetBoundaryRequest) (*GetBoundaryResponse, error)
 	// Changes the log level until the next restart.
 	SetLogLevel(context.Context, *SetLogLevelRequest) (*SetLogLevelResponse, error)
 	mustEmbedUnimplementedNodeServiceServer()
@@ -195,6 +210,9 @@ func (UnimplementedNodeServiceServer) ListNeighbors(context.Context, *ListNeighb
 }
 func (UnimplementedNodeServiceServer) RefreshNeighbor(context.Context, *RefreshNeighborRequest) (*RefreshNeighborResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RefreshNeighbor not implemented")
+}
+func (UnimplementedNodeServiceServer) GetBoundary(context.Context, *GetBoundaryRequest) (*GetBoundaryResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetBoundary not implemented")
 }
 func (UnimplementedNodeServiceServer) SetLogLevel(context.Context, *SetLogLevelRequest) (*SetLogLevelResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method SetLogLevel not implemented")
@@ -346,6 +364,24 @@ func _NodeService_RefreshNeighbor_Handler(srv interface{}, ctx context.Context, 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _NodeService_GetBoundary_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetBoundaryRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(NodeServiceServer).GetBoundary(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: NodeService_GetBoundary_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(NodeServiceServer).GetBoundary(ctx, req.(*GetBoundaryRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _NodeService_SetLogLevel_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(SetLogLevelRequest)
 	if err := dec(in); err != nil {
@@ -398,6 +434,10 @@ var NodeService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "RefreshNeighbor",
 			Handler:    _NodeService_RefreshNeighbor_Handler,
+		},
+		{
+			MethodName: "GetBoundary",
+			Handler:    _NodeService_GetBoundary_Handler,
 		},
 		{
 			MethodName: "SetLogLevel",

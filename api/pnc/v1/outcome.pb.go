@@ -224,7 +224,7 @@ var File_pnc_v1_outcome_proto protoreflect.FileDescriptor
 
 const file_pnc_v1_outcome_proto_rawDesc = "" +
 	"\n" +
-	"\x14pnc/v1/outcome.proto\x12\x06pnc.v1\x1a google/protobuf/descriptor.proto*\xd7\x1a\n" +
+	"\x14pnc/v1/outcome.proto\x12\x06pnc.v1\x1a google/protobuf/descriptor.proto*\x8d\x1c\n" +
 	"\aOutcome\x12,\n" +
 	"\x13OUTCOME_UNSPECIFIED\x10\x00\x1a\x13\xc2\xf7\x1f\x0fNever recorded.\x12:\n" +
 	"\fOUTCOME_SENT\x10\x01\x1a(\xc2\xf7\x1f$The notification left for the proxy.\x12g\n" +
@@ -242,8 +242,8 @@ const file_pnc_v1_outcome_proto_rawDesc = "" +
 	"\x18OUTCOME_PROXY_TRANSLATED\x10 \x1a3\xc2\xf7\x1f/The CNP with the Source QP left for the sender.\x12c\n" +
 	"\x16OUTCOME_PROXY_DISABLED\x10!\x1aG\xc2\xf7\x1fCThe mechanism is off at this proxy; 'pncctl enable' switches it on.\x12Y\n" +
 	"\x17OUTCOME_PROXY_MALFORMED\x10\"\x1a<\xc2\xf7\x1f8The notification's length or fields fit no known format.\x12M\n" +
-	"\x1aOUTCOME_PROXY_BAD_CHECKSUM\x10#\x1a-\xc2\xf7\x1f)The notification's UDP checksum is wrong.\x12y\n" +
-	"\x1cOUTCOME_PROXY_NOT_OUR_DOMAIN\x10$\x1aW\xc2\xf7\x1fSThe notification's source address or interface is outside of the configured domain.\x12g\n" +
+	"\x1aOUTCOME_PROXY_BAD_CHECKSUM\x10#\x1a-\xc2\xf7\x1f)The notification's UDP checksum is wrong.\x12\xe0\x01\n" +
+	"\x1cOUTCOME_PROXY_NOT_OUR_DOMAIN\x10$\x1a\xbd\x01\xc2\xf7\x1f\xb8\x01The notification's source address or interface is outside of the configured domain, or the border filter stopped it at a border interface or on its way to another address of this node.\x12g\n" +
 	"\x19OUTCOME_PROXY_TTL_TOO_LOW\x10%\x1aH\xc2\xf7\x1fDThe notification's TTL or hop limit is below the configured minimum.\x12f\n" +
 	"\x18OUTCOME_PROXY_NOT_ROCEV2\x10&\x1aH\xc2\xf7\x1fDThe flow named by the notification is not RoCEv2 (UDP to port 4791).\x12}\n" +
 	"#OUTCOME_PROXY_UNSUPPORTED_TRANSPORT\x10'\x1aT\xc2\xf7\x1fPThe flow named uses a transport (DC, XRC, RD) whose Source QP cannot be learned.\x12i\n" +
@@ -254,8 +254,8 @@ const file_pnc_v1_outcome_proto_rawDesc = "" +
 	"\x16OUTCOME_PROXY_MAP_AGED\x10,\x1a`\xc2\xf7\x1f\\The Source QP was known, but the flow aged out without traffic or its connection was closed.\x12b\n" +
 	"\x19OUTCOME_PROXY_NRP_UNKNOWN\x10-\x1aC\xc2\xf7\x1f?The NRP Selector ID is mapped to neither a Source QP nor a VPN.\x12i\n" +
 	"\x19OUTCOME_PROXY_VPN_UNKNOWN\x10.\x1aJ\xc2\xf7\x1fFThe NRP Selector ID names a VPN context that this proxy does not have.\x12t\n" +
-	"\x13OUTCOME_PROXY_PACED\x10/\x1a[\xc2\xf7\x1fWThis Source QP got a CNP within the pacing window or has used its share of this second.\x12J\n" +
-	"\x1aOUTCOME_PROXY_RATE_LIMITED\x100\x1a*\xc2\xf7\x1f&The proxy's total CNP rate is used up.\x12P\n" +
+	"\x13OUTCOME_PROXY_PACED\x10/\x1a[\xc2\xf7\x1fWThis Source QP got a CNP within the pacing window or has used its share of this second.\x12\x97\x01\n" +
+	"\x1aOUTCOME_PROXY_RATE_LIMITED\x100\x1aw\xc2\xf7\x1fsThe proxy's total CNP rate is used up, or a rate of the border filter before its socket, in total or of one source.\x12P\n" +
 	"\x12OUTCOME_PROXY_LOOP\x101\x1a8\xc2\xf7\x1f4The sender named is an address of this proxy itself.\x12a\n" +
 	"\x18OUTCOME_PROXY_SEND_ERROR\x102\x1aC\xc2\xf7\x1f?The kernel refused to send the CNP; the record holds the error.\x12x\n" +
 	"\x1eOUTCOME_PROXY_RECEIVE_OVERFLOW\x103\x1aT\xc2\xf7\x1fPThe kernel's receive queue was full; counted from the socket's own drop counter.\x12\\\n" +
