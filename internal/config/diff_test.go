@@ -35,7 +35,9 @@ func TestDiffNamesWhatChangedAndHidesSecrets(t *testing.T) {
 		}
 	}
 	const statics = "static: [{prefix: 10.0.0.0/8, proxy: 192.0.2.1}, {prefix: 10.0.0.0/8, proxy: 192.0.2.2}]\n"
+	const link, first, second = "ospfv2: {router_id: 192.0.2.1, links: [{interface: a, keys: [", "{id: 1, algorithm: md5, password: one}", "{id: 2, algorithm: md5, password: two}"
 	for _, tc := range []struct{ before, after, want string }{
+		{link + first + ", " + second + "]}]}\n", link + second + ", " + first + "]}]}\n", "ospfv2.links[a].keys: order [1, 2] -> [2, 1]"},
 		{"resolve: {preference: [static, bgp, isis, ospf]}\n", "resolve: {preference: [bgp, static, isis, ospf]}\n",
 			"resolve.preference: [static, bgp, isis, ospf] -> [bgp, static, isis, ospf]"},
 		{statics, strings.Replace(statics, "192.0.2.1", "192.0.2.3", 1), "static[10.0.0.0/8].proxy: 192.0.2.1 -> 192.0.2.3"},
