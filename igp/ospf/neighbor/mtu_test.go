@@ -17,13 +17,13 @@ func TestADescriptionThatIsSentAgainHasTheNewMTU(t *testing.T) {
 		m.TwoWay(now)
 		sends := func(mtu uint16) {
 			t.Helper()
-			for _, b := range m.Tick(now) {
-				if d, ok := b.(*packet.Description); !ok || d.MTU != mtu {
-					t.Errorf("%s: %+v, want an MTU of %d", name, b, mtu)
-				}
-				return
+			out := m.Tick(now)
+			if len(out) == 0 {
+				t.Fatalf("%s: nothing is sent", name)
 			}
-			t.Errorf("%s: nothing is sent", name)
+			if d, ok := out[0].(*packet.Description); !ok || d.MTU != mtu {
+				t.Errorf("%s: %+v, want an MTU of %d", name, out[0], mtu)
+			}
 		}
 		sends(1500)
 		c.MTU = 1400
