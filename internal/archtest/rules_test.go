@@ -52,6 +52,7 @@ var rules = []rule{
 	// The kernel's side knows packets and no protocol. The detector reads its own ring.
 	{"dataplane/detect", []string{"dataplane/roce", "dataplane/tap"}},
 	{"dataplane/tap/taptest", []string{"dataplane/roce", "dataplane/tap"}},
+	{"dataplane/tap/kernel", []string{"dataplane/roce", "dataplane/tap"}},
 	{"dataplane/...", []string{"dataplane/roce"}},
 
 	// The server asks the daemon through interfaces of its own.
@@ -103,6 +104,7 @@ var libraries = []struct {
 	{"github.com/vishvananda", []string{"dataplane/boundary", "dataplane/host", "dataplane/tap/taptest", "internal/labtraffic", "integration/...", "cmd/pnclab"}},
 	{"github.com/google/nftables", []string{"dataplane/boundary"}},
 	{"github.com/mdlayher/netlink", []string{"dataplane/boundary"}},
+	{"github.com/cilium/ebpf", []string{"dataplane/tap/kernel"}},
 	{"github.com/gopacket", []string{"internal/labtraffic", "integration/..."}},
 	{"google.golang.org/grpc", []string{"api/...", "bgp/engine", "internal/ctl", "integration/...", "cmd/pnclab"}},
 	{"net/http", []string{"internal/telemetry", "internal/ctl"}},

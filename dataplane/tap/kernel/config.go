@@ -1,0 +1,99 @@
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"os"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+)
+
+// Mode is where the program is attached.
+type Mode uint8
+
+// The modes.
+const (
+	TCX        Mode = iota // TCX ingress: behind the driver, before the IP stack; other programs can stand beside it
+	XDP                    // XDP in the driver, or where that has none, as XDPGeneric; one program for an interface
+	XDPNative              // XDP in the driver only
+	XDPGeneric             // XDP in the stack: slower, for any driver
+)
+
+var modeNames = [...]string{"tcx", "xdp", "xdp-native", "xdp-generic"}
+
+// String returns the mode's name in lower case.
+func (m Mode) String() string {
+	if int(m) < len(modeNames) {
+		return modeNames[m]
+	}
+	return fmt.Sprintf("mode %d", uint8(m))
+}
+
+// Defaults.
+const (
+	DefaultMaxFlows = 1 << 18
+	DefaultRingSize = 16 << 20
+	DefaultInterval = 5 * time.Second
+
+	minFlows = 1 << 10
+	maxFlows = 1 << 24
+)
+
+// Config describes a tap. Zero values mean the defaults.
+type Config struct {
+	Mode     Mode
+	MaxFlows int           // entries of the kernel's flow map, 1,024 to 16,777,216; the least recently seen goes first
+	RingSize int           // octets of the ring buffer: a power of two, at least a page
+	Interval time.Duration // of a flow that needs no watching, one packet in so long is handed up; at least 1 ms
+}
+
+// Errors of Open, Attach and Run, matched with errors.Is.
+var (
+	ErrPermission    = errors.New("needs CAP_BPF and CAP_NET_ADMIN")
+	ErrNotSupported  = errors.New("not supported by this kernel")
+	ErrNoInterface   = errors.New("no such interface")
+	ErrBusy          = errors.New("another XDP program is on the interface")
+	ErrInterfaceGone = errors.New("interface is gone")
+	ErrNoFlow        = errors.New("no such flow")
+	ErrClosed        = errors.New("tap is closed")
+)
+
+// withDefaults fills in defaults and holds the values to their ranges.
+func (c Config) withDefaults() (Config, error) {
+	if c.MaxFlows == 0 {
+		c.MaxFlows = DefaultMaxFlows
+	}
+	if c.RingSize == 0 {
+		c.RingSize = DefaultRingSize
+	}
+	if c.Interval == 0 {
+		c.Interval = DefaultInterval
+	}
+	switch {
+	case c.Mode > XDPGeneric:
+		return c, fmt.Errorf("kernel tap: mode %d: not one of %v", c.Mode, modeNames)
+	case c.MaxFlows < minFlows || c.MaxFlows > maxFlows:
+		return c, fmt.Errorf("kernel tap: %d flows: not within %d to %d", c.MaxFlows, minFlows, maxFlows)
+	case bits.OnesCount(uint(c.RingSize)) != 1 || c.RingSize < os.Getpagesize() || c.RingSize > 1<<30:
+		return c, fmt.Errorf("kernel tap: ring of %d octets: not a power of two from %d to 1 GiB", c.RingSize, os.Getpagesize())
+	case c.Interval < time.Millisecond:
+		return c, fmt.Errorf("kernel tap: interval %v: less than 1 ms", c.Interval)
+	}
+	return c, nil
+}
+
+// explain makes an error of the kernel one that says what to do.
+func explain(err error) error {
+	var refused *ebpf.VerifierError // its errno may be EACCES
+	switch {
+	case errors.As(err, &refused) && len(refused.Log) > 0:
+	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
+		return fmt.Errorf("%w: run as root or grant the capabilities (%w)", ErrPermission, err)
+	case isUnsupported(err):
+		return fmt.Errorf("%w: %w", ErrNotSupported, err)
+	}
+	return err
+}
