@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"strings"
 	"testing"
 
@@ -164,6 +165,26 @@ func TestTheBorderFilterLivesThroughAKillAndGoesWithAStop(t *testing.T) {
 		}
 		return err
 	})
+	reload := func(proxy string) error {
+		t.Helper()
+		for _, text := range edited(t, "proxy.pncd.yaml", "accept_from: [10.255.0.0/24, \"fd00:255::/64\"]\n", proxy) {
+			if err := os.WriteFile(b.ConfigPath("proxy.pncd.yaml"), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := b.Proxy.Control.Reload(testContext(t), &pncv1.ReloadRequest{})
+		return err
+	}
+	if err := reload(userFilter); err != nil || strings.TrimSpace(nftRules(t, b)) != "" {
+		t.Errorf("without the section: %v\n%s", err, nftRules(t, b))
+	}
+	if err := reload(userFilter + nftFilter + "  ports: [1021, 7777]\n"); err != nil || !strings.Contains(nftRules(t, b), "7777") {
+		t.Errorf("with another port: %v\n%s", err, nftRules(t, b))
+	}
+	before = nftRules(t, b)
+	if err := reload(userFilter + nftFilter + "  ports: [1022]\n"); err == nil || !strings.Contains(err.Error(), "boundary.ports") || nftRules(t, b) != before {
+		t.Errorf("a bad one: %v\n%s", err, nftRules(t, b))
+	}
 	if err := again.Stop(); err != nil {
 		t.Errorf("stop: %v", err)
 	}

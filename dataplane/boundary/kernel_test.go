@@ -15,6 +15,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"golang.org/x/net/ipv4"
+	"golang.org/x/net/ipv6"
 
 	"pncd/dataplane/roce"
 	"pncd/dataplane/tap/taptest"
@@ -137,7 +138,12 @@ func sendTTL(t *testing.T, n *taptest.NS, from, to netip.Addr, port uint16, payl
 			return err
 		}
 		defer c.Close()
-		if err := ipv4.NewConn(c).SetTTL(ttl); err != nil {
+		if from.Is4() {
+			err = ipv4.NewConn(c).SetTTL(ttl)
+		} else {
+			err = ipv6.NewConn(c).SetHopLimit(ttl)
+		}
+		if err != nil {
 			return err
 		}
 		for range count {
@@ -250,6 +256,49 @@ func TestPacketsAtTheBorder(t *testing.T) {
 			wantCounts(t, f, Counts{
 				CounterBorderIn: 5, CounterBorderOut: 4, CounterCNPOut: 5,
 				CounterNotOurDomain: 7, CounterNotOurAddress: 8, CounterTTLTooLow: 10, CounterAccepted: 10,
+			})
+		})
+	}
+}
+
+func TestIPv6PacketsAtTheBorder(t *testing.T) {
+	addr := netip.MustParseAddr
+	router, outer, in, wrong, out := addr("2001:db8::1"), addr("2001:db8:ff::1"), addr("2001:db8::2"), addr("2001:db8::77"), addr("2001:db8:ff::2")
+	for _, family := range []Family{FamilyNetdev, FamilyInet} {
+		t.Run(string(family), func(t *testing.T) {
+			s := newSite(t)
+			for _, err := range []error{
+				s.router.Addr("int0", netip.PrefixFrom(router, 64)), s.router.Addr("ext0", netip.PrefixFrom(outer, 64)),
+				s.inside.Addr("eth0", netip.PrefixFrom(in, 64)), s.inside.Addr("eth0", netip.PrefixFrom(wrong, 64)),
+				s.outside.Addr("eth0", netip.PrefixFrom(out, 64)),
+				s.outside.Route(netip.MustParsePrefix("2001:db8::/64"), "eth0", outer),
+				s.inside.Route(netip.MustParsePrefix("2001:db8:ff::/64"), "eth0", router),
+			} {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			f := filterIn(t, s.router)
+			p := s.policy(family)
+			p.TTLMin, p.Own, p.AcceptFrom = 64, []netip.Addr{router}, []netip.Prefix{netip.PrefixFrom(in, 128)}
+			apply(t, f, p)
+			run(t, f)
+			socket := listen(t, s.router, netip.AddrPortFrom(router, 1021))
+			listen(t, s.outside, netip.AddrPortFrom(out, 4791))
+			send(t, s.outside, out, router, 1021, []byte("in by the border"), 3)
+			send(t, s.router, outer, out, 1022, []byte("out"), 4)
+			send(t, s.router, outer, out, 4791, cnpPayload(t), 5)
+			send(t, s.inside, wrong, router, 1021, []byte("wrong source"), 6)
+			send(t, s.inside, in, outer, 1021, []byte("wrong address"), 7)
+			sendTTL(t, s.inside, in, router, 1021, []byte("from afar"), 8, 1)
+			send(t, s.inside, in, router, 1021, []byte("right"), 9)
+			send(t, s.inside, in, router, 1021, []byte("marker"), 1)
+			if n := received(t, socket); n != 9 {
+				t.Errorf("%d notifications arrived, want 9", n)
+			}
+			wantCounts(t, f, Counts{
+				CounterBorderIn: 3, CounterBorderOut: 4, CounterCNPOut: 5, CounterNotOurDomain: 6,
+				CounterNotOurAddress: 7, CounterTTLTooLow: 8, CounterAccepted: 10,
 			})
 		})
 	}
