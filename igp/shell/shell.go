@@ -38,7 +38,9 @@ type Config[F any] struct {
 	Machine  Machine[F]
 	LinkOf   func(F) string      // the name of a frame's link
 	Learn    func([]igp.Learned) // told from the goroutine of Run; nil: nobody
-	Log      logrus.FieldLogger
+	// AfterStep is called in the goroutine of Run after the machine did something; nil: nobody wants to know.
+	AfterStep func()
+	Log       logrus.FieldLogger
 	// StopTimeout is how long a clean stop waits for neighbours to acknowledge the purges.
 	StopTimeout time.Duration
 }
@@ -140,6 +142,9 @@ func (s *Shell[F]) Step() {
 	}
 	if l := s.Machine.Learned(); len(l) > 0 && s.Learn != nil {
 		s.Learn(l)
+	}
+	if s.AfterStep != nil {
+		s.AfterStep()
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"pncd/api"
 	pncv1 "pncd/api/pnc/v1"
 	"pncd/igp/ospf/flooding"
+	"pncd/igp/ospf/neighbor"
 	"pncd/igp/ospf/packet"
 	"pncd/igp/ospf/speaker"
 )
@@ -153,6 +154,8 @@ func ospfLink(v packet.Version, l *speaker.LinkStatus, why error) *pncv1.OspfLin
 		out.Detail = "the interface has no IPv4 address"
 	case !l.Link.Address.IsValid():
 		out.Detail = "the interface has no IPv6 link-local address"
+	case l.Last != "" && !slices.ContainsFunc(l.Neighbors, func(n speaker.NeighborStatus) bool { return n.State == neighbor.Full }):
+		out.Detail = "last refused: " + l.Last
 	}
 	for i := range l.Neighbors {
 		n := &l.Neighbors[i]

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -271,8 +272,20 @@ func TestKeysRollOverWithoutAFlap(t *testing.T) {
 		}
 		n.pass(6 * time.Second)
 		n.want(11)
-		if d := n.systems[1].Status(n.now).Drops[DropAuthentication]; d == 0 {
-			t.Error("a wrong key is not counted")
+		st := n.systems[1].Status(n.now)
+		l := st.Links[slices.IndexFunc(st.Links, func(l LinkStatus) bool { return l.Name == "10-1" })]
+		if d := st.Drops[DropAuthentication]; d == 0 || l.Dropped[DropAuthentication] != d {
+			t.Errorf("a wrong key is counted %d times, and %d times for the link", d, l.Dropped[DropAuthentication])
+		}
+		if want := "authentication, from " + unzoned(n.address([2]int{10, 1}, 0)).String() + ": "; !strings.HasPrefix(l.Last, want) || !strings.Contains(l.Last, "unknown key") {
+			t.Errorf("refused last: %s", l.Last)
+		}
+		var told []string
+		for _, c := range n.systems[10].Changes() {
+			told = append(told, c.Link+" "+c.Router.String()+" "+c.To.String())
+		}
+		if want := []string{"10-1 0.0.0.1 full", "10-1 0.0.0.1 down"}; !slices.Contains(told, want[0]) || told[len(told)-1] != want[1] {
+			t.Errorf("the neighbour changed: %v", told)
 		}
 	})
 }

@@ -2,6 +2,7 @@ package speaker
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"time"
 
@@ -21,6 +22,8 @@ type link struct {
 	sequence auth.Sequence  // goes on when the link was down meanwhile
 	replays  map[packet.ID]*auth.Replay
 	said     []adjacency // what the own router LSA says of the link
+	dropped  [dropCount]uint64
+	last     refusal
 }
 
 // adjacency is what the own router LSA says of a neighbour or network. It is comparable.
@@ -109,9 +112,9 @@ func (m *Machine) down(now time.Time, l *link) {
 
 // open checks a packet's authentication and reads it. The sequence number of an unknown neighbour is
 // remembered once an interface takes its hello.
-func (l *link) open(v packet.Version, b []byte, a auth.Addresses) (*packet.Packet, *auth.Replay, Drop) {
-	if packet.Check(v, b) != nil {
-		return nil, nil, DropMalformed
+func (l *link) open(v packet.Version, b []byte, a auth.Addresses) (*packet.Packet, *auth.Replay, Drop, error) {
+	if err := packet.Check(v, b); err != nil {
+		return nil, nil, DropMalformed, err
 	}
 	router := packet.PeekRouter(b)
 	replay := l.replays[router]
@@ -120,19 +123,43 @@ func (l *link) open(v packet.Version, b []byte, a auth.Addresses) (*packet.Packe
 	}
 	switch _, err := l.cfg.Authentication.Verify(v, b, a, replay); {
 	case errors.Is(err, auth.ErrPacket):
-		return nil, nil, DropMalformed
+		return nil, nil, DropMalformed, err
 	case errors.Is(err, auth.ErrChecksum):
-		return nil, nil, DropChecksum
+		return nil, nil, DropChecksum, err
 	case errors.Is(err, auth.ErrReplay):
-		return nil, nil, DropReplay
+		return nil, nil, DropReplay, err
 	case err != nil:
-		return nil, nil, DropAuthentication
+		return nil, nil, DropAuthentication, err
 	}
 	p, err := packet.Parse(v, b)
 	if err != nil {
-		return nil, nil, DropMalformed
+		return nil, nil, DropMalformed, err
 	}
-	return p, replay, 0
+	return p, replay, 0, nil
+}
+
+// refusal is the last packet of a link that was not used before a neighbour could be asked.
+type refusal struct {
+	from netip.Addr
+	why  fmt.Stringer // Drop or iface.Reason
+	err  error        // more about it; nil: nothing
+}
+
+// String says it for an operator.
+func (r refusal) String() string {
+	switch {
+	case r.why == nil:
+		return ""
+	case r.err == nil:
+		return fmt.Sprintf("%s, from %s", r.why, r.from)
+	}
+	return fmt.Sprintf("%s, from %s: %v", r.why, r.from, r.err)
+}
+
+// Change is that of a neighbour's state.
+type Change struct {
+	Link string
+	iface.Event
 }
 
 // seal appends a packet as it goes on the wire.
@@ -152,6 +179,7 @@ func (m *Machine) take(now time.Time, l *link) {
 		return
 	}
 	for _, e := range l.iface.Events() {
+		m.changes = append(m.changes, Change{l.cfg.Name, e})
 		was, is := e.From >= neighbor.Exchange, e.To >= neighbor.Exchange
 		if was && !is {
 			m.flood.RemovePeer(l.id, e.Router)

@@ -32,6 +32,7 @@ type Machine struct {
 	used       uint64
 	drops      map[Drop]uint64
 	learned    []igp.Learned
+	changes    []Change
 
 	graceErrors uint64 // grace LSAs whose body couldn't be read
 }
@@ -119,8 +120,10 @@ func (m *Machine) receive(now time.Time, d Datagram) Drop {
 		return DropLink
 	}
 	from, to := d.Source.WithZone(""), d.Destination.WithZone("")
-	p, replay, why := l.open(m.cfg.Version, d.Payload, auth.Addresses{Source: from, Destination: to})
+	p, replay, why, err := l.open(m.cfg.Version, d.Payload, auth.Addresses{Source: from, Destination: to})
 	if why != 0 {
+		l.dropped[why]++
+		l.last = refusal{from, why, err}
 		return why
 	}
 	n, reason := l.iface.Receive(now, from, to, p)
@@ -129,9 +132,9 @@ func (m *Machine) receive(now time.Time, d Datagram) Drop {
 	}
 	m.take(now, l)
 	if reason != iface.ReasonNone {
+		l.last = refusal{from: from, why: reason}
 		return DropInterface
 	}
-	var err error
 	switch b := p.Body.(type) {
 	case *packet.Update:
 		err = m.flood.ReceiveUpdate(now, l.id, p.Router, b)
@@ -221,6 +224,13 @@ func earlier(a, b time.Time) time.Time {
 func (m *Machine) Learned() []igp.Learned {
 	out := m.learned
 	m.learned = nil
+	return out
+}
+
+// Changes gives what changed at the neighbours since the last call.
+func (m *Machine) Changes() []Change {
+	out := m.changes
+	m.changes = nil
 	return out
 }
 

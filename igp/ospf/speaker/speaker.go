@@ -33,9 +33,25 @@ func NewSpeaker(c Config, learn func([]igp.Learned), log logrus.FieldLogger) (*S
 		return nil, err
 	}
 	return &Speaker{machine: m, shell: shell.New(shell.Config[Datagram]{
-		Protocol: c.Version.String(), LinkWord: "link", Machine: m, Learn: learn, Log: log,
+		AfterStep: func() { logChanges(log, m.Changes()) },
+		Protocol:  c.Version.String(), LinkWord: "link", Machine: m, Learn: learn, Log: log,
 		LinkOf: func(d Datagram) string { return d.Link }, StopTimeout: stopTimeout,
 	})}, nil
+}
+
+// logChanges tells of neighbours that came and went; of the steps between only to those who look for them.
+func logChanges(log logrus.FieldLogger, list []Change) {
+	for _, c := range list {
+		l := log.WithFields(logrus.Fields{"link": c.Link, "neighbor": c.Router.String(), "address": c.Address.String(), "from": c.From.String(), "to": c.To.String()})
+		switch {
+		case c.To == neighbor.Full:
+			l.Info("ospf: the neighbour is full")
+		case c.From == neighbor.Full || c.To == neighbor.Down:
+			l.WithField("reason", c.Reason.String()).Info("ospf: the neighbour's state fell")
+		default:
+			l.WithField("reason", c.Reason.String()).Debug("ospf: the neighbour's state changed")
+		}
+	}
 }
 
 // Run speaks until ctx ends, then flushes what it announced, waits a little for the acknowledgments, and leaves.

@@ -53,6 +53,9 @@ type LinkStatus struct {
 	LSAs      int       // of the link's scope
 	Neighbors []NeighborStatus
 	Refused   map[iface.Reason]uint64 // packets, by reason
+	Dropped   map[Drop]uint64         // packets before that: malformed, checksum, authentication, replay
+	// Last says of the last packet that was refused or dropped why, and from where; empty without any.
+	Last string
 }
 
 // NeighborStatus is one neighbour.
@@ -108,7 +111,10 @@ func (m *Machine) areaStatus(a *area) AreaStatus {
 }
 
 func (m *Machine) linkStatus(l *link) LinkStatus {
-	st := LinkStatus{Name: l.cfg.Name, Area: l.cfg.Area, Broadcast: l.cfg.Broadcast, Link: l.state, Refused: map[iface.Reason]uint64{}}
+	st := LinkStatus{Name: l.cfg.Name, Area: l.cfg.Area, Broadcast: l.cfg.Broadcast, Link: l.state, Refused: map[iface.Reason]uint64{}, Dropped: map[Drop]uint64{}, Last: l.last.String()}
+	for _, d := range []Drop{DropMalformed, DropChecksum, DropAuthentication, DropReplay} {
+		st.Dropped[d] = l.dropped[d]
+	}
 	if !l.running() {
 		return st
 	}
