@@ -181,6 +181,12 @@ func (a *ospfAttacker) hearLarge(b []byte) {
 	}
 }
 
+// full reports whether the player is full with pncd, as far as it knows.
+func (p *ospfPlayer) full() bool {
+	n := p.m.Neighbor(p.a.victim)
+	return n != nil && n.Full()
+}
+
 // raw makes a packet of any body, with a right length and checksum.
 func (p *ospfPlayer) raw(t packet.Type, body []byte) []byte {
 	b := []byte{uint8(p.a.v), uint8(t), 0, 0}
