@@ -85,7 +85,7 @@ func (p *ospfPart) read(ctx context.Context) (*pncv1.OspfRouter, error) {
 		Version: uint32(st.Version), RouterId: st.Router.String(), Dropped: named(st.Drops), QueueOverflow: st.QueueOverflow, SendErrors: st.SendErrors,
 		Received: map[string]uint64{}, Used: st.Used, ExternalLsas: uint32(st.External), Counters: ospfCounters(&st.Counters), NotMarked: uint32(notMarked),
 	}
-	out.Counters["grace-unreadable"] = st.GraceErrors
+	out.Counters["grace-unreadable"], out.Counters["malformed"] = st.GraceErrors, st.Malformed
 	for typ, n := range st.Received {
 		name := typ.String()
 		if typ == 0 {

@@ -479,7 +479,7 @@ func TestAnAreaThatBecomesAnotherKindBeginsEmpty(t *testing.T) {
 		n.pass(10 * time.Second)
 		typ := map[packet.Version]packet.LSType{packet.V2: packet.V2NSSA, packet.V3: packet.V3NSSA}[v]
 		m := n.systems[1]
-		m.originate(n.now, flooding.Where{Scope: packet.ScopeArea, Area: 5}, typ, 1, make([]byte, 16))
+		m.originate(n.now, flooding.Where{Scope: packet.ScopeArea, Area: 5}, typ, 1, make([]byte, map[packet.Version]int{packet.V2: 16, packet.V3: 8}[v]))
 		n.pass(2 * time.Second)
 		if !slices.Contains(n.own(10, 1), packet.Key{Type: typ, ID: 1, Adv: 1}) {
 			t.Fatal("the LSA didn't come")
@@ -539,6 +539,43 @@ func TestPrefixesThatFollowEachOtherDontWaitForEachOther(t *testing.T) {
 		}
 		if got := n.systems[10].marking.last; got > 10 {
 			t.Errorf("%d numbers were used", got)
+		}
+	})
+}
+
+func TestALSAThatBreaksItsFormatIsNotPassedOn(t *testing.T) {
+	both(t, func(t *testing.T, v packet.Version) {
+		n := chain(t, v, nil)
+		m, link := n.systems[2], [2]int{2, 11}
+		typ := map[packet.Version]packet.LSType{packet.V2: packet.V2External, packet.V3: packet.V3External}[v]
+		var list []packet.LSA
+		for i, size := range []int{17, 16} {
+			body := make([]byte, size)
+			if v == packet.V3 && i == 1 {
+				body = body[:8]
+			}
+			l, err := packet.NewLSA(v, packet.Header{Key: packet.Key{Type: typ, ID: packet.ID(i + 1), Adv: 11}, Sequence: packet.InitialSequence}, body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, l)
+		}
+		to := unzoned(n.address(link, 0))
+		a := auth.Addresses{Source: unzoned(n.address(link, 1)), Destination: to}
+		raw, err := (auth.Chain{}).Seal(&packet.Packet{Version: v, Router: 11, Body: &packet.Update{LSAs: list}}, a, &auth.Sequence{}, n.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Receive(n.now, Datagram{Link: name(link), Source: a.Source, Destination: to, Payload: raw})
+		n.pass(3 * time.Second)
+		if got := m.Status(n.now).Malformed; got != 1 {
+			t.Errorf("%d are malformed, want 1", got)
+		}
+		for _, at := range []int{1, 2, 10} {
+			keys := slices.DeleteFunc(n.own(at, 11), func(k packet.Key) bool { return k.Type != typ })
+			if len(keys) != 1 || keys[0].ID != 2 {
+				t.Errorf("router %d has %v of the two", at, keys)
+			}
 		}
 	})
 }

@@ -34,6 +34,7 @@ type Machine struct {
 	learned    []igp.Learned
 	changes    []Change
 
+	malformed   uint64 // LSAs whose body breaks the format of their type
 	graceErrors uint64 // grace LSAs whose body couldn't be read
 }
 
@@ -137,6 +138,7 @@ func (m *Machine) receive(now time.Time, d Datagram) Drop {
 	}
 	switch b := p.Body.(type) {
 	case *packet.Update:
+		m.keepWellFormed(n, b)
 		err = m.flood.ReceiveUpdate(now, l.id, p.Router, b)
 	case *packet.Ack:
 		err = m.flood.ReceiveAck(now, l.id, p.Router, b)
@@ -153,6 +155,20 @@ func (m *Machine) receive(now time.Time, d Datagram) Drop {
 		return DropState
 	}
 	return 0
+}
+
+// keepWellFormed takes the LSAs out of an update whose body breaks the format of their type: passed on, one would keep
+// FRR from taking all others that go out in the same packet. They are not acknowledged, as in BIRD; nor asked for
+// again, or the adjacency would never be full.
+func (m *Machine) keepWellFormed(n *iface.Neighbor, u *packet.Update) {
+	u.LSAs = slices.DeleteFunc(u.LSAs, func(l packet.LSA) bool {
+		if l.CheckBody(m.cfg.Version) == nil || !l.ChecksumOK() { // that is counted as what it is
+			return false
+		}
+		m.malformed++
+		n.Satisfy(l.Key)
+		return true
+	})
 }
 
 // Tick does what is due and gives the packets to send now.

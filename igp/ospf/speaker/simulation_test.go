@@ -29,6 +29,7 @@ type region struct {
 	gone     [simRouters]bool           // all its LSAs are at MaxAge
 	marked   [simRouters]map[int]bool   // prefixes by number; with the P flag or without
 	sequence map[packet.Key]int32
+	bodies   map[packet.Key][]byte // as they were told last
 }
 
 func (g *region) router(n int) packet.ID { return packet.ID(1000*int(g.area) + 1000 + n) }
@@ -76,7 +77,7 @@ func newSim(t *testing.T, v packet.Version) *sim {
 	}, pairs...)
 	s.leaf = s.systems[leafID]
 	for i := range simAreas {
-		g := &region{area: packet.ID(i), hub: s.systems[i+1], sequence: map[packet.Key]int32{}}
+		g := &region{area: packet.ID(i), hub: s.systems[i+1], sequence: map[packet.Key]int32{}, bodies: map[packet.Key][]byte{}}
 		for n := range simRouters {
 			g.links[n], g.marked[n] = map[int]uint16{}, map[int]bool{}
 		}
@@ -227,8 +228,9 @@ func (s *sim) tell(g *region, k packet.Key, body []byte) {
 	h := packet.Header{Key: k, Sequence: packet.InitialSequence + g.sequence[k]}
 	g.sequence[k]++
 	if body == nil {
-		h.Age, body = packet.MaxAge, []byte{0, 0, 0, 0}
+		h.Age, body = packet.MaxAge, g.bodies[k]
 	}
+	g.bodies[k] = body
 	lsa, err := packet.NewLSA(s.v, h, body)
 	if err != nil {
 		s.t.Fatal(err)

@@ -22,6 +22,7 @@ type Status struct {
 	External    int          // LSAs of the domain's scope
 	NotCarried  int          // prefixes to mark that the version doesn't carry: of the other family, or their proxy is
 	GraceErrors uint64       // grace LSAs whose body couldn't be read
+	Malformed   uint64       // LSAs that were left out: their body breaks the format of their type
 	Counters    flooding.Counters
 	// Received counts packets by type, 0 for those that can't be read. Their sum is Used and all Drops.
 	Received map[packet.Type]uint64
@@ -88,7 +89,7 @@ type LSAStatus struct {
 func (m *Machine) Status(now time.Time) Status {
 	st := Status{
 		Version: m.cfg.Version, Router: m.cfg.Router, External: m.flood.DB(flooding.Where{Scope: packet.ScopeAS}).Len(),
-		NotCarried: m.notCarried, GraceErrors: m.graceErrors, Counters: m.flood.Counters(),
+		NotCarried: m.notCarried, GraceErrors: m.graceErrors, Malformed: m.malformed, Counters: m.flood.Counters(),
 		Received: maps.Clone(m.received), Used: m.used, Drops: map[Drop]uint64{},
 	}
 	for d := Drop(1); d < dropCount; d++ {
@@ -151,7 +152,8 @@ func (m *Machine) Database(now time.Time) (out []LSAStatus) {
 		}
 	}
 	for _, name := range m.order {
-		add(flooding.Where{Scope: packet.ScopeLink, Link: m.links[name].id}, name)
+		l := m.links[name]
+		add(flooding.Where{Scope: packet.ScopeLink, Area: l.cfg.Area, Link: l.id}, name)
 	}
 	for _, id := range m.areaIDs() {
 		add(flooding.Where{Scope: packet.ScopeArea, Area: id}, "")
@@ -160,12 +162,8 @@ func (m *Machine) Database(now time.Time) (out []LSAStatus) {
 	return out
 }
 
-// reachable reports whether SPF reaches a router in the area of a database; in any area for that of the domain,
-// and in the link's area for that of a link.
+// reachable reports whether SPF reaches a router in the area of a database; in any area for that of the domain.
 func (m *Machine) reachable(w flooding.Where, router packet.ID) bool {
-	if l := m.byID(w.Link); w.Scope == packet.ScopeLink && l != nil {
-		w.Area = l.cfg.Area
-	}
 	for id, a := range m.areas {
 		if (w.Scope == packet.ScopeAS || id == w.Area) && a.Cost(router) != spf.Unreachable {
 			return true
