@@ -24,18 +24,7 @@ func TestOSPFRestartAndStop(t *testing.T) {
 	l.kill("pa", "pncd")
 	l.write("pa.yaml", pa.conf(ospfSenders(ospfTwoSenders...)))
 	pncd := l.startAgain("pa")
-	l.eventually("the adjacencies are back", func() string {
-		routers, err := l.ospfNow("pa")
-		if err != nil {
-			return err.Error()
-		}
-		for _, r := range routers {
-			if n := r.GetLinks()[0].GetNeighbors(); len(n) != 1 || n[0].GetState() != "full" {
-				return fmt.Sprint(n)
-			}
-		}
-		return ""
-	})
+	l.full("pa")
 	l.marks(pa.id(), 1, peers...)
 	l.bothFamilies()
 	l.resolves("10.7.0.2", "RESOLVE_REASON_NO_ROUTE")
@@ -56,6 +45,23 @@ func TestOSPFRestartAndStop(t *testing.T) {
 	l.answers("10.1.0.2", "RESOLVE_REASON_NO_ROUTE")
 	l.answers("2001:db8:1::2", "RESOLVE_REASON_NO_ROUTE")
 	l.gone(pa.id(), peers...)
+}
+
+// full waits for the adjacencies of a leaf that was started again: what others learned of it before is still there.
+func (l *ospfLab) full(node string) {
+	l.t.Helper()
+	l.eventually("the adjacencies of "+node+" are back", func() string {
+		routers, err := l.ospfNow(node)
+		if err != nil {
+			return err.Error()
+		}
+		for _, r := range routers {
+			if n := r.GetLinks()[0].GetNeighbors(); len(n) != 1 || n[0].GetState() != "full" {
+				return fmt.Sprint(n)
+			}
+		}
+		return ""
+	})
 }
 
 // sequences are the sequence numbers of a router's LSAs of area scope that live, as a node has them.

@@ -212,6 +212,7 @@ func TestOSPFPacketsAreDecodedWithoutAMark(t *testing.T) {
 				return ""
 			})
 			pncd := l.startAgain("pa")
+			l.full("pa")
 			l.bothFamilies()
 			if err := pncd.Stop(); err != nil { // flushes
 				t.Errorf("pncd's end: %v", err)
