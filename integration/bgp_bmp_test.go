@@ -88,7 +88,7 @@ func (b *bmpConn) next(typ byte, peer netip.Addr, ok func(msg []byte) bool) []by
 
 // A congestion node, its router (FRR) and a station: what the router sends is told as the router's own.
 func TestBGPMonitoringStationSeesTheRoutersOwnSession(t *testing.T) {
-	needFRR(t)
+	needFRR(t, "bgpd")
 	const prefix = "192.0.2.0/24"
 	conf := `frr defaults traditional
 router bgp 65000

@@ -16,7 +16,7 @@ import (
 // told to, and it passes the attribute on, as every router that doesn't know it does; the other is at the border.
 // On the way in nothing is believed, with a reason; on the way out nothing is announced.
 func TestBGPAtTheBorderOfTheDomainNHCIsNeitherBelievedNorSent(t *testing.T) {
-	needFRR(t)
+	needFRR(t, "bgpd")
 	for _, v6 := range []bool{false, true} {
 		t.Run(familyOf(v6).af, func(t *testing.T) { testBorder(t, familyOf(v6)) })
 	}

@@ -84,7 +84,7 @@ func (l *bgpLab) bestNextHop(node, af, prefix string) string {
 }
 
 func TestBGPNoModeButPreferMovesTrafficAtAThirdRouter(t *testing.T) {
-	needFRR(t)
+	needFRR(t, "bgpd")
 	needPrograms(t, "bird", "birdc")
 	for _, reflector := range []string{"frr", "bird"} {
 		for _, addPath := range []bool{false, true} {

@@ -196,10 +196,12 @@ func needPrograms(t *testing.T, names ...string) {
 	}
 }
 
-func needFRR(t *testing.T) {
+func needFRR(t *testing.T, daemons ...string) {
 	t.Helper()
-	if _, err := os.Stat("/usr/lib/frr/bgpd"); err != nil {
-		t.Skip("frr is not installed")
+	for _, d := range daemons {
+		if _, err := os.Stat("/usr/lib/frr/" + d); err != nil {
+			t.Skip("frr is not installed")
+		}
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 // Routers with the same link-local address on two links of one speaker, with a key: FRR waits for the speaker to
 // connect, BIRD connects. (FRR 8.4 doesn't: it knows no scope of such a neighbour before there is a session.)
 func TestBGPLinkLocalNeighboursWithFRRAndBIRD(t *testing.T) {
-	needFRR(t)
+	needFRR(t, "bgpd")
 	needPrograms(t, "bird", "birdc")
 	const nFRR, nLeaf, nBIRD = 1, 2, 3
 	const announced, ofBIRD = "2001:db8:1::/48", "2001:db8:a3::/48"

@@ -13,7 +13,7 @@ import (
 // RFC 8950: what needs an IPv6 next hop goes to a reflector only once it offers the capability, and
 // arrives with a header that matches.
 func TestBGPIPv6NextHopsOfIPv4PrefixesNeedTheCapability(t *testing.T) {
-	needFRR(t)
+	needFRR(t, "bgpd")
 	const (
 		nReflect, nFrom, nTo = 1, 2, 3
 		plain, extended      = "203.0.113.0/24", "192.0.2.0/24"

@@ -16,7 +16,7 @@ import (
 
 // A proxy, a route reflector (FRR) and a congestion node; policies at both ends.
 func TestBGPPolicyAndShutdownWithFRR(t *testing.T) {
-	needFRR(t)
+	needFRR(t, "bgpd")
 	for _, v6 := range []bool{false, true} {
 		t.Run(familyOf(v6).af, func(t *testing.T) { testPolicy(t, familyOf(v6)) })
 	}

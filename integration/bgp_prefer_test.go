@@ -31,7 +31,7 @@ func preferFRR(t *testing.T, f labFamily, hostname string, n int, clients []int,
 }
 
 func TestBGPPreferArrivesWithoutAddPathAndKeepsTheNextHop(t *testing.T) {
-	needFRR(t)
+	needFRR(t, "bgpd")
 	for _, v6 := range []bool{false, true} {
 		t.Run(familyOf(v6).af, func(t *testing.T) { testPrefer(t, familyOf(v6)) })
 	}

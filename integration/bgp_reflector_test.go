@@ -143,7 +143,7 @@ type reflectorLab struct {
 }
 
 func TestBGPThroughRouteReflectors(t *testing.T) {
-	needFRR(t)
+	needFRR(t, "bgpd")
 	needPrograms(t, "bird", "birdc")
 	for _, reflector := range []string{"frr", "bird"} {
 		for _, v6 := range []bool{false, true} {

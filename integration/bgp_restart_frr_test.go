@@ -66,7 +66,7 @@ router bgp 65000
 }
 
 func TestBGPRestartTimeEndsWhatARouterThatStaysAwayAnnounced(t *testing.T) {
-	needFRR(t)
+	needFRR(t, "bgpd")
 	l := upBGP(t, "bgp-restart-time", false, []bgpNode{
 		{name: "router", n: nRouter, image: "frr", files: restartFRR("10.200.0.1",
 			" bgp graceful-restart restart-time 4\n", "  network 192.0.2.0/24\n")},
@@ -97,7 +97,7 @@ func TestBGPRestartTimeEndsWhatARouterThatStaysAwayAnnounced(t *testing.T) {
 
 // A router that restarts and stays away; another that knows one of the prefixes, less preferred.
 func TestBGPLongLivedRestartOfARouter(t *testing.T) {
-	needFRR(t)
+	needFRR(t, "bgpd")
 	const kept, refused, both = "192.0.2.0/24", "203.0.113.0/24", "198.51.100.0/24"
 	l := upBGP(t, "bgp-long-lived", false, []bgpNode{
 		{name: "router", n: nRouter, image: "frr", files: restartFRR("10.200.0.1",
@@ -156,7 +156,7 @@ func TestBGPLongLivedRestartOfARouter(t *testing.T) {
 
 // The community of a speaker before counts as well (RFC 9494 section 4.3).
 func TestBGPLongLivedRoutesOfASpeakerBeforeAreTheLeastPreferred(t *testing.T) {
-	needFRR(t)
+	needFRR(t, "bgpd")
 	mark := `route-map mark permit 10
  set community llgr-stale
 `

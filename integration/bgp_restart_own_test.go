@@ -22,7 +22,7 @@ const ownPrefix = "192.0.2.0/24"
 // upOwn brings it up; the router, an FRR, announces the prefix to the proxy when it is wanted.
 func upOwn(t *testing.T, name string, router bool) *ownLab {
 	t.Helper()
-	needFRR(t)
+	needFRR(t, "bgpd")
 	nodes := []bgpNode{
 		{name: "reflector", n: nReflector, image: "frr", files: map[string]string{
 			"/etc/frr/frr.conf": strings.Replace(preferFRR(t, familyOf(false), "reflector", nReflector, []int{nProxy, nCongestion}, ""),

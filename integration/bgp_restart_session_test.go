@@ -13,7 +13,7 @@ import (
 
 // Numbers that only RFC 6793 can carry, at both ends of an EBGP session.
 func TestBGPFourOctetASAndAShutdownFromFRR(t *testing.T) {
-	needFRR(t)
+	needFRR(t, "bgpd")
 	const theirs, ours, reason = 4200000001, 4200000002, "replaced tonight, ticket 4711"
 	l := upBGP(t, "bgp-as4", false, []bgpNode{
 		{name: "router", n: nRouter, image: "frr", files: map[string]string{"/etc/frr/frr.conf": `frr defaults traditional
@@ -57,7 +57,7 @@ router bgp 4200000001
 }
 
 func TestBGPRouteRefreshWithFRR(t *testing.T) {
-	needFRR(t)
+	needFRR(t, "bgpd")
 	l := upBGP(t, "bgp-refresh", false, []bgpNode{
 		{name: "router", n: nRouter, image: "frr", files: map[string]string{
 			"/etc/frr/frr.conf": preferFRR(t, familyOf(false), "router", nRouter, []int{nProxy}, "  network 192.0.2.0/24\n")}},

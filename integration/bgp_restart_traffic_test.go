@@ -46,7 +46,7 @@ func watchChanges(t *testing.T, b *bed.Bed) (history func() string) {
 // The route reflector crashes and comes back under congestion: every congestion event of the meantime ends as
 // before, and the capability is shown to be stale until it is announced again.
 func TestNoNotificationIsLostWhileTheReflectorRestarts(t *testing.T) {
-	needFRR(t)
+	needFRR(t, "bgpd")
 	// update-delay: the reflector sends nothing, and no End-of-RIB, before all its neighbours are back. Without it
 	// the congestion node may hear End-of-RIB before the proxy's announcement.
 	files := edited(t, "reflector.frr.conf", " no bgp default ipv4-unicast\n",

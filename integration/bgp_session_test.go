@@ -45,7 +45,7 @@ func (l *bgpLab) peerState(node, peer string) (state string, dropped int) {
 // Each router on the segment is wrong in one thing and must stay out; the one that is right comes in,
 // over the same listener.
 func TestBGPPeersWithoutTheKeyOrWithALowTTLStayDown(t *testing.T) {
-	needFRR(t)
+	needFRR(t, "bgpd")
 	for _, v6 := range []bool{false, true} {
 		t.Run(map[bool]string{false: "IPv4", true: "IPv6"}[v6], func(t *testing.T) {
 			f := familyOf(v6)
@@ -111,7 +111,7 @@ func TestBGPPeersWithoutTheKeyOrWithALowTTLStayDown(t *testing.T) {
 }
 
 func TestBGPGracefulRestartOfARouterKeepsItsRoutesAsStale(t *testing.T) {
-	needFRR(t)
+	needFRR(t, "bgpd")
 	conf := `frr defaults traditional
 router bgp 65000
  bgp router-id 10.200.0.1

@@ -52,7 +52,7 @@ router bgp 65000
 
 // A VPN's sender prefixes in the modes that follow the router, through a reflector with add-path.
 func TestBGPVPNFollowsTheRouterInEveryMode(t *testing.T) {
-	needFRR(t)
+	needFRR(t, "bgpd")
 	reflector := frrVPNReflector(t)
 	addPath := fmt.Sprintf("  neighbor %s addpath-tx-all-paths\n exit-address-family\n", labAddr(false, nCongestion))
 	l := upBGP(t, "bgp-vpn-modes", false, []bgpNode{

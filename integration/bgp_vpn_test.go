@@ -159,7 +159,7 @@ func (l *vpnLab) expect(what string, blue, red netip.Addr) speakertest.Answer {
 }
 
 func TestBGPVPNThroughAnFRRReflector(t *testing.T) {
-	needFRR(t)
+	needFRR(t, "bgpd")
 	l := &vpnLab{bgpLab: upBGP(t, "bgp-vpn", false, []bgpNode{
 		{name: "router", n: nRouter, image: "frr", files: map[string]string{"/etc/frr/frr.conf": frrPE(t)}},
 		{name: "reflector", n: nReflector, image: "frr", files: map[string]string{"/etc/frr/frr.conf": frrVPNReflector(t)}},

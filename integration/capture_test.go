@@ -10,6 +10,7 @@ import (
 	pncv1 "pncd/api/pnc/v1"
 	"pncd/integration/bed"
 	"pncd/internal/labtraffic"
+	"pncd/internal/testvectors"
 	"pncd/proxyagent/evidence"
 )
 
@@ -45,7 +46,7 @@ func markBothWays(t *testing.T, b *bed.Bed, p bed.Plan) (atSender, atReceiver *c
 }
 
 func TestCapturedPairIsLearnedAndEachHalfGetsItsCNP(t *testing.T) {
-	dir := vectors(t)
+	dir := testvectors.Dir(t)
 	for _, c := range []struct {
 		file               string
 		sender, receiver   uint32 // QPs of the capture's first host and of the other
@@ -108,7 +109,7 @@ func TestCapturedPairIsLearnedAndEachHalfGetsItsCNP(t *testing.T) {
 }
 
 func TestDynamicallyConnectedTransportIsCountedAndNeverLearned(t *testing.T) {
-	dir := vectors(t)
+	dir := testvectors.Dir(t)
 	b, p := upBed(t, nil), bed.PlanFor(4)
 	c, err := labtraffic.ReadCapture(filepath.Join(dir, "dc-negative.pcap"), false)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 // A proxy known by BGP, IS-IS and OSPF at once: as the sources go, one by one, the next is used, and not one congestion
 // event in between finds no proxy; nor when they come back. First an operator takes them away, then they fail.
 func TestFallBackOverAllSources(t *testing.T) {
-	needFRR(t)
+	needFRR(t, "bgpd")
 	l := upFallback(t)
 	l.congest()
 	l.uses("all three are learned", "bgp", "isis", "ospf")

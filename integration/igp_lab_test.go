@@ -65,11 +65,7 @@ var igpLabs atomic.Uint32
 func newIGPLab(t *testing.T, protocol igp) *igpLab {
 	t.Helper()
 	needLab(t)
-	for _, d := range protocol.daemons {
-		if _, err := os.Stat("/usr/lib/frr/" + d); err != nil {
-			t.Skip("frr is not installed")
-		}
-	}
+	needFRR(t, protocol.daemons...)
 	t.Parallel() // a lab mostly waits, for hellos and for what a purge leaves
 	return &igpLab{bgpLab: &bgpLab{t: t}, igp: protocol, dir: t.TempDir(), conns: map[string]*grpc.ClientConn{}, killed: map[string][]*lab.Process{}}
 }

@@ -108,20 +108,6 @@ func needLab(t *testing.T) {
 	}
 }
 
-// vectors is the folder of captures, which is not part of the repository.
-func vectors(t *testing.T) string {
-	t.Helper()
-	for _, dir := range []string{os.Getenv("PNCD_VECTORS"), "../../shared/vectors"} {
-		if dir != "" {
-			if _, err := os.Stat(filepath.Join(dir, "cm-write.pcap")); err == nil {
-				return dir
-			}
-		}
-	}
-	t.Skip("vectors not found: set PNCD_VECTORS")
-	return ""
-}
-
 var built struct {
 	once sync.Once
 	dir  string

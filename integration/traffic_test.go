@@ -14,6 +14,7 @@ import (
 	"pncd/dataplane/tap"
 	"pncd/integration/lab"
 	"pncd/internal/labtraffic"
+	"pncd/internal/testvectors"
 )
 
 const twoHosts = `
@@ -158,7 +159,7 @@ func TestGeneratorSendsWhatItSaysAndEveryICRCIsRight(t *testing.T) {
 }
 
 func TestReplayHoldsTheCloseBackWhileDataLoops(t *testing.T) {
-	dir := vectors(t)
+	dir := testvectors.Dir(t)
 	l := hosts(t)
 	atA, atB := listen(t, l, "a"), listen(t, l, "b")
 	c, err := labtraffic.ReadCapture(filepath.Join(dir, "cm-write.pcap"), false)

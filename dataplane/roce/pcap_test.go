@@ -3,29 +3,17 @@ package roce
 import (
 	"errors"
 	"io"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/gopacket/gopacket/pcapgo"
+
+	"pncd/internal/testvectors"
 )
 
 // capture reads the frames of a capture file. The files are not part of this repository.
 func capture(t *testing.T, name string) [][]byte {
 	t.Helper()
-	dir := os.Getenv("PNCD_VECTORS")
-	if dir == "" {
-		dir = "../../../shared/vectors"
-	}
-	f, err := os.Open(filepath.Join(dir, name))
-	if errors.Is(err, os.ErrNotExist) {
-		t.Skip("vectors not found: set PNCD_VECTORS")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = f.Close() }()
-	r, err := pcapgo.NewReader(f)
+	r, err := pcapgo.NewReader(testvectors.Open(t, name))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -232,9 +232,7 @@ func TestFramesThatWaitAreOneStep(t *testing.T) {
 			for n := range 3 { // while the goroutine of Run is here
 				s.in <- frame{"a", n}
 			}
-			for len(b.frames) < 3 {
-				time.Sleep(time.Microsecond)
-			}
+			synctest.Wait() // the reader has queued them
 		})
 		if !slices.Equal(b.m.received, []int{0, 1, 2}) || !slices.Equal(b.m.inStep, []int{0, 3}) {
 			t.Errorf("received %d, %d in the steps", b.m.received, b.m.inStep)
@@ -267,9 +265,7 @@ func TestFramesBeyondTheQueueAreCountedWithThoseOfTheKernel(t *testing.T) {
 			for n := range queueLen + 3 {
 				a.in <- frame{"a", n}
 			}
-			for b.Overflow() < 3 {
-				time.Sleep(time.Microsecond)
-			}
+			synctest.Wait() // the reader has taken them all
 		})
 		if b.Overflow() != 3 || len(b.m.received) != queueLen {
 			t.Errorf("%d lost, %d received", b.Overflow(), len(b.m.received))

@@ -69,6 +69,7 @@ var rules = []rule{
 	{"internal/config", nil},
 	{"internal/telemetry", nil},
 	{"internal/testwait", nil},
+	{"internal/testvectors", nil},
 	{"internal/version", nil},
 	{"internal/labtraffic", []string{"dataplane/roce"}},
 
@@ -90,6 +91,7 @@ var closed = []rule{
 	{"bgp/speakertest", []string{"integration/..."}},
 	{"dataplane/tap/taptest", []string{"integration/..."}},
 	{"internal/testwait", nil}, // tests only
+	{"internal/testvectors", nil},
 }
 
 // libraries are modules that only some packages may import.

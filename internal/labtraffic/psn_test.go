@@ -7,21 +7,8 @@ import (
 	"testing"
 
 	"pncd/dataplane/roce"
+	"pncd/internal/testvectors"
 )
-
-// vectors is the folder of captures, which is not part of the repository.
-func vectors(t *testing.T) string {
-	t.Helper()
-	for _, dir := range []string{os.Getenv("PNCD_VECTORS"), "../../../shared/vectors"} {
-		if dir != "" {
-			if _, err := os.Stat(filepath.Join(dir, "cm-write.pcap")); err == nil {
-				return dir
-			}
-		}
-	}
-	t.Skip("vectors not found: set PNCD_VECTORS")
-	return ""
-}
 
 // replayer is a Replay without sockets.
 func replayer(c *Capture, cfg ReplayConfig, a, b string) *Replay {
@@ -33,7 +20,7 @@ func replayer(c *Capture, cfg ReplayConfig, a, b string) *Replay {
 }
 
 func TestLoopedCaptureContinuesItsSequenceNumbers(t *testing.T) {
-	dir := vectors(t)
+	dir := testvectors.Dir(t)
 	for _, file := range []string{"cm-write.pcap", "nvme-discover.pcap", "perftest-no-cm.pcap", "dc-negative.pcap"} {
 		t.Run(file, func(t *testing.T) {
 			c, err := ReadCapture(filepath.Join(dir, file), false)
@@ -104,7 +91,7 @@ func requestedBefore(c *Capture, p *captured) bool {
 }
 
 func TestLoopedAnswersStillAnswerTheirRequests(t *testing.T) {
-	c, err := ReadCapture(filepath.Join(vectors(t), "nvme-discover.pcap"), false)
+	c, err := ReadCapture(filepath.Join(testvectors.Dir(t), "nvme-discover.pcap"), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +122,7 @@ func TestLoopedAnswersStillAnswerTheirRequests(t *testing.T) {
 }
 
 func TestReplayRewritesAddressesGIDsAndICRC(t *testing.T) {
-	c, err := ReadCapture(filepath.Join(vectors(t), "cm-write.pcap"), false)
+	c, err := ReadCapture(filepath.Join(testvectors.Dir(t), "cm-write.pcap"), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +168,7 @@ func TestReplayRewritesAddressesGIDsAndICRC(t *testing.T) {
 }
 
 func TestSwapMakesTheOtherHostLocal(t *testing.T) {
-	path := filepath.Join(vectors(t), "cm-write.pcap")
+	path := filepath.Join(testvectors.Dir(t), "cm-write.pcap")
 	a, err := ReadCapture(path, false)
 	if err != nil {
 		t.Fatal(err)

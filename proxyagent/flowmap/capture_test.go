@@ -2,32 +2,19 @@ package flowmap
 
 import (
 	"net/netip"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/gopacket/gopacket/pcapgo"
 
 	"pncd/dataplane/roce"
+	"pncd/internal/testvectors"
 )
 
 // frames reads a capture's RoCEv2 packets in order, with their times.
 func frames(t *testing.T, name string, use func(p *roce.Packet, at time.Time)) {
 	t.Helper()
-	dir := os.Getenv("PNCD_VECTORS")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared", "vectors")
-	}
-	f, err := os.Open(filepath.Join(dir, name))
-	if os.IsNotExist(err) {
-		t.Skip("vectors not found: set PNCD_VECTORS")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	r, err := pcapgo.NewReader(f)
+	r, err := pcapgo.NewReader(testvectors.Open(t, name))
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 
 	"pncd/dataplane/roce"
 	"pncd/dataplane/tap/taptest"
+	"pncd/internal/testvectors"
 )
 
 // seen is a copy of an Event.
@@ -122,24 +122,6 @@ func TestProgramTakesWhatTheParserTakes(t *testing.T) {
 	})
 }
 
-// vectors is the folder of captures and packets, which are not part of this repository.
-func vectors(t *testing.T, name string) *os.File {
-	t.Helper()
-	dir := os.Getenv("PNCD_VECTORS")
-	if dir == "" {
-		dir = "../../../../shared/vectors"
-	}
-	f, err := os.Open(filepath.Join(dir, name))
-	if errors.Is(err, os.ErrNotExist) {
-		t.Skip("vectors not found: set PNCD_VECTORS")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = f.Close() })
-	return f
-}
-
 var captures = []string{"nvme-discover.pcap", "cm-write.pcap", "perftest-no-cm.pcap", "dc-negative.pcap"}
 
 // captured is a frame of a capture file.
@@ -150,7 +132,7 @@ type captured struct {
 
 func capture(t *testing.T, name string) []captured {
 	t.Helper()
-	r, err := pcapgo.NewReader(vectors(t, name))
+	r, err := pcapgo.NewReader(testvectors.Open(t, name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +171,7 @@ func TestProgramTakesTheVectors(t *testing.T) {
 		var file struct {
 			Packets []struct{ Name, Layer, Hex string }
 		}
-		if err := json.NewDecoder(vectors(t, "roce.json")).Decode(&file); err != nil {
+		if err := json.NewDecoder(testvectors.Open(t, "roce.json")).Decode(&file); err != nil {
 			t.Fatal(err)
 		}
 		m := newModel()
