@@ -20,6 +20,17 @@ func ospfLSA(v packet.Version, l packet.LSA, age uint16) *pncv1.OspfLsa {
 	}
 }
 
+// appendLSA adds an LSA that a filter chooses, with what it holds where that is asked for.
+func appendLSA(out []*pncv1.OspfLsa, f api.LsaFilter, c marks.Config, l packet.LSA, x *pncv1.OspfLsa) []*pncv1.OspfLsa {
+	if !f.Match(x) {
+		return out
+	}
+	if f.Detail {
+		ospfDetail(c, l, x)
+	}
+	return append(out, x)
+}
+
 // ospfDetail adds what an LSA holds: prefixes with extended attributes, and a line for a reader about the rest.
 func ospfDetail(c marks.Config, l packet.LSA, out *pncv1.OspfLsa) {
 	var err error
@@ -125,6 +136,13 @@ func ospfv3Detail(c marks.Config, l packet.LSA, out *pncv1.OspfLsa) error {
 		list, err := packet.ParseV3IntraArea(b)
 		for _, p := range list.Prefixes {
 			line("network: %s, metric %d, options %#02x", p.Prefix, p.Metric, p.Options)
+		}
+		return err
+	case packet.V3Link:
+		l, err := packet.ParseV3Link(b)
+		line("address: %s, priority %d", l.Address, l.Priority)
+		for _, p := range l.Prefixes {
+			line("network: %s, options %#02x", p.Prefix, p.Options)
 		}
 		return err
 	case packet.V3EIntraAreaPrefix:

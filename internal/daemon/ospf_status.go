@@ -198,13 +198,7 @@ func (p *ospfPart) lsas(ctx context.Context, f api.LsaFilter) (out []*pncv1.Ospf
 		if l.Scope != packet.ScopeAS {
 			x.Area = l.Area.String()
 		}
-		if !f.Match(x) {
-			continue
-		}
-		if f.Detail {
-			ospfDetail(p.marks, l.LSA, x)
-		}
-		out = append(out, x)
+		out = appendLSA(out, f, p.marks, l.LSA, x)
 	}
 	return out, err
 }

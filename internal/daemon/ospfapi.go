@@ -106,13 +106,7 @@ func (p *ospfapiPart) lsas(ctx context.Context, f api.LsaFilter) (out []*pncv1.O
 		for _, l := range db {
 			x := ospfLSA(packet.V2, l.LSA, l.Age)
 			x.Area, x.Reachable = a.ID.String(), l.Reachable
-			if !f.Match(x) {
-				continue
-			}
-			if f.Detail {
-				ospfDetail(p.marks, l.LSA, x)
-			}
-			out = append(out, x)
+			out = appendLSA(out, f, p.marks, l.LSA, x)
 		}
 	}
 	return out, nil

@@ -241,3 +241,7 @@ func (a *Area) Status() Status {
 
 // Cost gives the cost of the path to a router, as of the last run of SPF; spf.Unreachable when there is none.
 func (a *Area) Cost(router packet.ID) uint32 { return a.graph.Cost(router) }
+
+// InterArea is the cost of the path to a router of another area, by border routers of this one; spf.Unreachable when
+// there is none.
+func (a *Area) InterArea(router packet.ID) uint32 { return a.graph.InterArea(router) }

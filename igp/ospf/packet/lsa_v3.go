@@ -111,6 +111,59 @@ type V3Prefix struct {
 	Metric  uint16 // intra-area-prefix LSA
 }
 
+// V3LinkLSA is the body of a link LSA (RFC 5340 section A.4.9).
+type V3LinkLSA struct {
+	Priority uint8
+	Options  uint32     // 24 bits
+	Address  netip.Addr // link-local
+	Prefixes []V3Prefix // without metrics
+}
+
+const linkHeaderLen = 24 // octets before the prefixes
+
+// ParseV3Link reads the body of a link LSA.
+func ParseV3Link(b []byte) (V3LinkLSA, error) {
+	if len(b) < linkHeaderLen {
+		return V3LinkLSA{}, fault(0, "link LSA", "%d octets, must be at least 24 (RFC 5340 section A.4.9)", len(b))
+	}
+	l := V3LinkLSA{Priority: b[0], Options: binary.BigEndian.Uint32(b) & 0xFFFFFF, Address: netip.AddrFrom16([16]byte(b[4:20]))}
+	var err error
+	l.Prefixes, err = parseV3Prefixes("link LSA", binary.BigEndian.Uint32(b[20:]), b, linkHeaderLen)
+	return l, err
+}
+
+// Append writes the body.
+func (l V3LinkLSA) Append(dst []byte) []byte {
+	dst = binary.BigEndian.AppendUint32(dst, uint32(l.Priority)<<24|l.Options&0xFFFFFF)
+	a := l.Address.As16()
+	dst = append(dst, a[:]...)
+	dst = binary.BigEndian.AppendUint32(dst, uint32(len(l.Prefixes)))
+	for _, p := range l.Prefixes {
+		a, n := p.Prefix.Addr().As16(), prefixOctets(p.Prefix.Bits())
+		dst = append(append(dst, uint8(p.Prefix.Bits()), p.Options, 0, 0), a[:n]...)
+	}
+	return dst
+}
+
+// parseV3Prefixes reads so many prefixes that are all of b from an offset on.
+func parseV3Prefixes(what string, count uint32, b []byte, at int) (list []V3Prefix, err error) {
+	for range count {
+		if len(b)-at < 4 {
+			return nil, fault(at, "prefix", "%d octets are left, must be at least 4 (RFC 5340 section A.4.1)", len(b)-at)
+		}
+		p, n, err := parsePrefix(b[at+4:], int(b[at]))
+		if err != nil {
+			return nil, shifted(err, at+4)
+		}
+		list = append(list, V3Prefix{p, b[at+1], binary.BigEndian.Uint16(b[at+2:])})
+		at += 4 + n
+	}
+	if at != len(b) {
+		return nil, fault(at, what, "%d octets behind the last prefix", len(b)-at)
+	}
+	return list, nil
+}
+
 // V3IntraAreaLSA is the body of an intra-area-prefix LSA (RFC 5340 section A.4.10).
 type V3IntraAreaLSA struct {
 	Referenced Key // router or network LSA that the prefixes belong to
@@ -134,23 +187,11 @@ func ParseV3IntraArea(b []byte) (V3IntraAreaLSA, error) {
 	if len(b) < intraAreaHeaderLen {
 		return V3IntraAreaLSA{}, fault(0, "intra-area-prefix LSA", "%d octets, must be at least 12 (RFC 5340 section A.4.10)", len(b))
 	}
-	l := V3IntraAreaLSA{Referenced: parseReferenced(b)}
-	count, at := int(binary.BigEndian.Uint16(b)), intraAreaHeaderLen
-	for range count {
-		if len(b)-at < 4 {
-			return V3IntraAreaLSA{}, fault(at, "prefix", "%d octets are left, must be at least 4 (RFC 5340 section A.4.10)", len(b)-at)
-		}
-		p, n, err := parsePrefix(b[at+4:], int(b[at]))
-		if err != nil {
-			return V3IntraAreaLSA{}, shifted(err, at)
-		}
-		l.Prefixes = append(l.Prefixes, V3Prefix{p, b[at+1], binary.BigEndian.Uint16(b[at+2:])})
-		at += 4 + n
+	prefixes, err := parseV3Prefixes("intra-area-prefix LSA", uint32(binary.BigEndian.Uint16(b)), b, intraAreaHeaderLen)
+	if err != nil {
+		return V3IntraAreaLSA{}, err
 	}
-	if at != len(b) {
-		return V3IntraAreaLSA{}, fault(at, "intra-area-prefix LSA", "%d octets behind the last prefix", len(b)-at)
-	}
-	return l, nil
+	return V3IntraAreaLSA{Referenced: parseReferenced(b), Prefixes: prefixes}, nil
 }
 
 // ParseV3InterAreaPrefix reads metric and prefix of an inter-area-prefix LSA (RFC 5340 section A.4.5).

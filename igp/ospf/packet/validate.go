@@ -40,7 +40,7 @@ func checkV3(t LSType, b []byte) (err error) {
 	case V3External, V3NSSA:
 		err = checkV3External(b)
 	case V3Link:
-		err = checkV3Link(b)
+		_, err = ParseV3Link(b)
 	}
 	return err
 }
@@ -72,28 +72,6 @@ func checkV3External(b []byte) error {
 	}
 	if len(b) != want {
 		return fault(0, "AS-external LSA", "%d octets, its flags and prefix say %d (RFC 5340 section A.4.7)", len(b), want)
-	}
-	return nil
-}
-
-func checkV3Link(b []byte) error {
-	const fixed = 24
-	if len(b) < fixed {
-		return fault(0, "link LSA", "%d octets, must be at least 24 (RFC 5340 section A.4.9)", len(b))
-	}
-	at := fixed
-	for range binary.BigEndian.Uint32(b[20:]) {
-		if len(b)-at < 4 {
-			return fault(at, "prefix", "%d octets are left, must be at least 4 (RFC 5340 section A.4.9)", len(b)-at)
-		}
-		_, n, err := parsePrefix(b[at+4:], int(b[at]))
-		if err != nil {
-			return shifted(err, at+4)
-		}
-		at += 4 + n
-	}
-	if at != len(b) {
-		return fault(at, "link LSA", "%d octets behind the last prefix", len(b)-at)
 	}
 	return nil
 }

@@ -66,6 +66,9 @@ func TestEveryLSASeenIsReadAndMadeAgain(t *testing.T) {
 			if err != nil || !bytes.Equal(again.Raw, l.Raw) {
 				t.Errorf("%s: %s: made again: %x, %v\nwant %x", v.Kind, l.Key, again.Raw, err, l.Raw)
 			}
+			if err := l.CheckBody(p.Version); err != nil {
+				t.Errorf("%s: %s: %v", v.Kind, l.Key, err)
+			}
 			out, known, err := retype(p.Version, l)
 			if err != nil {
 				t.Errorf("%s: %s: %v", v.Kind, l.Key, err)
@@ -78,7 +81,7 @@ func TestEveryLSASeenIsReadAndMadeAgain(t *testing.T) {
 			}
 		}
 	}
-	for _, typ := range []LSType{V2Router, V2Network, V2OpaqueArea, V3Router, V3Network, V3IntraAreaPrefix, V3EIntraAreaPrefix} {
+	for _, typ := range []LSType{V2Router, V2Network, V2OpaqueArea, V3Router, V3Network, V3Link, V3IntraAreaPrefix, V3EIntraAreaPrefix} {
 		if read[typ] == 0 {
 			t.Errorf("no LSA of type %#x was read", uint16(typ))
 		}
@@ -129,6 +132,12 @@ func retype(v Version, l LSA) (out []byte, known bool, err error) {
 			out = p.Append(out)
 		}
 		return out, true, nil
+	case key{V3, V3Link}:
+		l, err := ParseV3Link(b)
+		if err != nil {
+			return nil, true, err
+		}
+		return l.Append(nil), true, nil
 	case key{V3, V3Router}:
 		r, err := ParseV3Router(b)
 		if err != nil {

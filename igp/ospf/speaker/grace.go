@@ -21,6 +21,7 @@ func (m *Machine) grace(now time.Time, l *link, k packet.Key) {
 	e := m.flood.DB(flooding.Where{Scope: packet.ScopeLink, Link: l.id}).Get(k)
 	if e == nil || e.Age(now) >= packet.MaxAge {
 		n.HelpEnds(now) // it has restarted
+		m.take(now, l)
 		return
 	}
 	g, err := packet.ParseGrace(m.cfg.Version, e.Body())
@@ -50,5 +51,6 @@ func (m *Machine) endHelp(now time.Time, w flooding.Where, k packet.Key) {
 				n.HelpEnds(now)
 			}
 		}
+		m.take(now, l) // who is silent goes now, and not with the next packet
 	}
 }

@@ -82,6 +82,22 @@ func (n *world) own(at int, of packet.ID) (keys []packet.Key) {
 	return keys
 }
 
+// leftNothing holds that nobody in a chain has or believes anything of leaf 10, nor takes it for a neighbour.
+func (n *world) leftNothing() {
+	n.t.Helper()
+	n.want(11)
+	for _, at := range []int{1, 2, 11} {
+		if left := n.own(at, 10); len(left) > 0 {
+			n.t.Errorf("router %d still has %v", at, left)
+		}
+	}
+	for _, l := range n.systems[1].Status(n.now).Links {
+		if l.Name == "10-1" && len(l.Neighbors) > 0 && l.Neighbors[0].State > neighbor.Init {
+			n.t.Errorf("the neighbour is still %s", l.Neighbors[0].State)
+		}
+	}
+}
+
 func TestAStopFlushesEverything(t *testing.T) {
 	both(t, func(t *testing.T, v packet.Version) {
 		n := chain(t, v, nil)
@@ -100,17 +116,7 @@ func TestAStopFlushesEverything(t *testing.T) {
 		if !n.systems[10].Purged() {
 			t.Error("not purged half a second after the stop")
 		}
-		n.want(11)
-		for _, at := range []int{1, 2, 11} {
-			if left := n.own(at, 10); len(left) > 0 {
-				t.Errorf("router %d still has %v", at, left)
-			}
-		}
-		for _, l := range n.systems[1].Status(n.now).Links {
-			if l.Name == "10-1" && len(l.Neighbors) > 0 && l.Neighbors[0].State > neighbor.Init {
-				t.Errorf("the neighbour is still %s", l.Neighbors[0].State)
-			}
-		}
+		n.leftNothing()
 	})
 }
 
@@ -451,17 +457,7 @@ func partsWithNothingLeft(t *testing.T, edit func(*Config)) {
 			t.Fatal(err)
 		}
 		n.pass(500 * time.Millisecond)
-		n.want(11)
-		for _, at := range []int{1, 2, 11} {
-			if left := n.own(at, 10); len(left) > 0 {
-				t.Errorf("router %d still has %v", at, left)
-			}
-		}
-		for _, l := range n.systems[1].Status(n.now).Links {
-			if l.Name == "10-1" && len(l.Neighbors) > 0 && l.Neighbors[0].State > neighbor.Init {
-				t.Errorf("the neighbour is still %s", l.Neighbors[0].State)
-			}
-		}
+		n.leftNothing()
 	})
 }
 

@@ -76,6 +76,10 @@ func (m *Machine) up(now time.Time, l *link) {
 	l.iface = iface.New(m.ifaceConfig(l), database{m.flood, m.cfg.Version, l})
 	l.replays = map[packet.ID]*auth.Replay{}
 	l.iface.Up(now)
+	if m.cfg.Version == packet.V3 {
+		w := flooding.Where{Scope: packet.ScopeLink, Link: l.id}
+		m.originate(now, w, packet.V3Link, packet.ID(l.state.Index), m.linkLSA(l))
+	}
 	m.refreshLink(now, l)
 	m.refreshMarks(now)
 }

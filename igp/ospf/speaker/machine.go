@@ -16,23 +16,22 @@ import (
 
 // Machine is the whole router. It is not safe for concurrent use.
 type Machine struct {
-	cfg        Config
-	flood      *flooding.Machine
-	links      map[string]*link
-	order      []string // names of the links, sorted
-	areas      map[packet.ID]*area
-	ads        []igp.Advertisement
-	notCarried int
-	marking    marking
-	touched    []touch // by the update process, not settled yet
-	stopped    bool
-	left       bool                   // the last hellos are out
-	parting    []Datagram             // to be sent on links that are taken away
-	received   map[packet.Type]uint64 // 0: unreadable
-	used       uint64
-	drops      map[Drop]uint64
-	learned    []igp.Learned
-	changes    []Change
+	cfg      Config
+	flood    *flooding.Machine
+	links    map[string]*link
+	order    []string // names of the links, sorted
+	areas    map[packet.ID]*area
+	ads      []igp.Advertisement
+	marking  marking
+	touched  []touch // by the update process, not settled yet
+	stopped  bool
+	left     bool                   // the last hellos are out
+	parting  []Datagram             // to be sent on links that are taken away
+	received map[packet.Type]uint64 // 0: unreadable
+	used     uint64
+	drops    map[Drop]uint64
+	learned  []igp.Learned
+	changes  []Change
 
 	malformed   uint64 // LSAs whose body breaks the format of their type
 	graceErrors uint64 // grace LSAs whose body couldn't be read
@@ -65,7 +64,6 @@ func (c Config) flooding() flooding.Config {
 // of that family, too (RFC 9084 section 2.2).
 func (m *Machine) Advertise(now time.Time, ads []igp.Advertisement) {
 	m.ads = slices.DeleteFunc(slices.Clone(ads), func(a igp.Advertisement) bool { return !m.carries(a) })
-	m.notCarried = len(ads) - len(m.ads)
 	m.refreshMarks(now)
 }
 

@@ -1,7 +1,6 @@
 package speaker
 
 import (
-	"encoding/binary"
 	"maps"
 	"net/netip"
 	"slices"
@@ -15,9 +14,6 @@ import (
 func (m *Machine) refreshLink(now time.Time, l *link) {
 	if m.stopped || !l.running() {
 		return
-	}
-	if m.cfg.Version == packet.V3 {
-		m.originate(now, flooding.Where{Scope: packet.ScopeLink, Link: l.id}, packet.V3Link, packet.ID(l.state.Index), m.linkLSA(l))
 	}
 	said := m.adjacencies(l)
 	if l.said != nil && slices.Equal(l.said, said) {
@@ -33,6 +29,7 @@ func (m *Machine) refreshArea(now time.Time, id packet.ID) {
 	if m.stopped || m.flood.DB(w) == nil {
 		return
 	}
+	m.areas[id].err = nil
 	if m.cfg.Version == packet.V2 {
 		m.originate(now, w, packet.V2Router, m.cfg.Router, m.v2Router(id))
 	} else {
@@ -45,7 +42,7 @@ func (m *Machine) originate(now time.Time, w flooding.Where, t packet.LSType, id
 	if m.cfg.Version == packet.V2 {
 		options = uint8(m.cfg.options(m.cfg.kind(w.Area)))
 	}
-	if err := m.flood.Originate(now, w, t, id, options, body); err != nil && m.areas[w.Area] != nil {
+	if err := m.flood.Originate(now, w, t, id, options, body); err != nil && w.Scope == packet.ScopeArea {
 		m.areas[w.Area].err = err
 	}
 }
@@ -104,12 +101,9 @@ func (m *Machine) v3Router(area packet.ID) []byte {
 	return r.Append(nil)
 }
 
-// linkLSA is the body of the link LSA (RFC 5340 section A.4.9): the link-local address, no prefixes, and priority 0.
+// linkLSA is the body of the link LSA: the link-local address, no prefixes, and priority 0.
 func (m *Machine) linkLSA(l *link) []byte {
-	b := binary.BigEndian.AppendUint32(nil, m.cfg.options(m.cfg.kind(l.cfg.Area))) // the octet before the options is the priority
-	a := l.state.Address.Addr().As16()
-	b = append(b, a[:]...)
-	return binary.BigEndian.AppendUint32(b, 0)
+	return packet.V3LinkLSA{Options: m.cfg.options(m.cfg.kind(l.cfg.Area)), Address: unzoned(l.state.Address)}.Append(nil)
 }
 
 // marking is what this router marks, and the numbers in the link state IDs of the prefixes.

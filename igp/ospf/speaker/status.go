@@ -20,7 +20,6 @@ type Status struct {
 	Areas       []AreaStatus // by ID
 	Links       []LinkStatus // by name
 	External    int          // LSAs of the domain's scope
-	NotCarried  int          // prefixes to mark that the version doesn't carry: of the other family, or their proxy is
 	GraceErrors uint64       // grace LSAs whose body couldn't be read
 	Malformed   uint64       // LSAs that were left out: their body breaks the format of their type
 	Counters    flooding.Counters
@@ -89,7 +88,7 @@ type LSAStatus struct {
 func (m *Machine) Status(now time.Time) Status {
 	st := Status{
 		Version: m.cfg.Version, Router: m.cfg.Router, External: m.flood.DB(flooding.Where{Scope: packet.ScopeAS}).Len(),
-		NotCarried: m.notCarried, GraceErrors: m.graceErrors, Malformed: m.malformed, Counters: m.flood.Counters(),
+		GraceErrors: m.graceErrors, Malformed: m.malformed, Counters: m.flood.Counters(),
 		Received: maps.Clone(m.received), Used: m.used, Drops: map[Drop]uint64{},
 	}
 	for d := Drop(1); d < dropCount; d++ {
@@ -162,10 +161,12 @@ func (m *Machine) Database(now time.Time) (out []LSAStatus) {
 	return out
 }
 
-// reachable reports whether SPF reaches a router in the area of a database; in any area for that of the domain.
+// reachable reports whether SPF reaches a router in the area of a database; for that of the domain in any area, or
+// beyond it by a border router.
 func (m *Machine) reachable(w flooding.Where, router packet.ID) bool {
 	for id, a := range m.areas {
-		if (w.Scope == packet.ScopeAS || id == w.Area) && a.Cost(router) != spf.Unreachable {
+		domain := w.Scope == packet.ScopeAS
+		if (domain || id == w.Area) && a.Cost(router) != spf.Unreachable || domain && a.InterArea(router) != spf.Unreachable {
 			return true
 		}
 	}

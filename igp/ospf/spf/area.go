@@ -11,11 +11,8 @@
 package spf
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"pncd/igp/ospf/packet"
 	"pncd/igp/spf"
@@ -148,36 +145,6 @@ func (a *Area) through(border packet.ID, metric uint32) uint32 {
 		return Unreachable
 	}
 	return cost + metric
-}
-
-// Route is how far a router is.
-type Route struct {
-	Router    packet.ID
-	Cost      uint32
-	Border    bool // an area border router of this area
-	InterArea bool // of another area
-}
-
-// Routers gives all routers of the area, the root among them, and those of other areas that border routers know,
-// by router ID; a router that both know is one of the area as long as it is reachable there (RFC 2328 section 11).
-func (a *Area) Routers() []Route {
-	routes := map[packet.ID]Route{}
-	for id, s := range a.routers {
-		if s.node != nil {
-			routes[id] = Route{Router: id, Cost: a.Cost(id), Border: s.border}
-		}
-	}
-	for border, s := range a.routers {
-		for id, metric := range s.remote {
-			cost := a.through(border, metric)
-			old, known := routes[id]
-			if cost == Unreachable && known || known && (!old.InterArea && old.Cost != Unreachable || old.InterArea && old.Cost <= cost) {
-				continue
-			}
-			routes[id] = Route{Router: id, Cost: cost, InterArea: true}
-		}
-	}
-	return slices.SortedFunc(maps.Values(routes), func(x, y Route) int { return cmp.Compare(x.Router, y.Router) })
 }
 
 // unreadable names the LSA that an error is about.

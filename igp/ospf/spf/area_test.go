@@ -260,12 +260,13 @@ func TestRoutersOfOtherAreas(t *testing.T) {
 				t.Errorf("router %d costs %d, want %d", router, got, want)
 			}
 		}
-		want := []Route{
-			{1, 0, true, false}, {2, 10, true, false}, {3, 1, true, false}, {4, 1, false, false}, {5, 31, false, true}, {6, Unreachable, false, false},
-			{70, 11, false, true}, {71, 6, false, true}, {73, Unreachable, false, true}, {74, Unreachable, false, true}, {75, Unreachable, false, true},
-		}
-		if got := b.area.Routers(); !slices.Equal(got, want) {
-			t.Errorf("got  %v\nwant %v", got, want)
+		for router, want := range map[packet.ID][2]uint32{ // within the area, and by border routers
+			1: {0, Unreachable}, 2: {10, Unreachable}, 3: {1, Unreachable}, 4: {1, 11}, 5: {Unreachable, 31}, 6: {Unreachable, Unreachable},
+			70: {Unreachable, 11}, 71: {Unreachable, 6}, 73: {Unreachable, Unreachable}, 74: {Unreachable, Unreachable}, 75: {Unreachable, Unreachable},
+		} {
+			if got := [2]uint32{b.area.Cost(router), b.area.InterArea(router)}; got != want {
+				t.Errorf("router %d costs %d, want %d", router, got, want)
+			}
 		}
 		b.remote(2, 71, 1)
 		b.lsas[3] = nil
