@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -142,6 +143,7 @@ func ospfLink(v packet.Version, l *speaker.LinkStatus, why error) *pncv1.OspfLin
 		Interface: l.Name, Area: l.Area.String(), Broadcast: l.Broadcast, State: l.State.String(), Up: l.Link.Up && l.Link.Address.IsValid(), Mtu: uint32(l.Link.MTU),
 		Designated: idText(l.DR), Backup: idText(l.BDR), Lsas: uint32(l.LSAs), Refused: named(l.Refused),
 	}
+	maps.Copy(out.Refused, named(l.Dropped))
 	if l.Link.Address.IsValid() {
 		out.Address = l.Link.Address.String()
 	}

@@ -113,3 +113,19 @@ func TestKnownTypesHaveNames(t *testing.T) {
 		}
 	}
 }
+
+func TestALinkSaysWhatItRefusedAndWhatLast(t *testing.T) {
+	s := speaker.LinkStatus{
+		Link:    speaker.Link{Up: true, Address: netip.MustParsePrefix("192.0.2.12/31")},
+		Refused: map[iface.Reason]uint64{iface.ReasonInterval: 2}, Dropped: map[speaker.Drop]uint64{speaker.DropAuthentication: 3},
+		Last: "authentication, from 192.0.2.13: an unknown key", Neighbors: []speaker.NeighborStatus{{State: neighbor.Init}},
+	}
+	got := ospfLink(packet.V2, &s, nil)
+	if got.GetRefused()["hello-interval"] != 2 || got.GetRefused()["authentication"] != 3 || got.GetDetail() != "last refused: "+s.Last {
+		t.Errorf("%v", got)
+	}
+	s.Neighbors[0].State = neighbor.Full // what was refused before is past
+	if got := ospfLink(packet.V2, &s, nil); got.GetDetail() != "" {
+		t.Errorf("%q", got.GetDetail())
+	}
+}
