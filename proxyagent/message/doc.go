@@ -1,5 +1,6 @@
-// Package message is the codec of the notifications that a congestion node sends to a proxy in UDP:
-// format 1 in full, and enough of format 2 to tell it from a malformed message.
+// Package message is the codec of the notifications that a congestion node sends to a proxy in UDP, each
+// format to a port of its own: format 1 names the flow with its Destination QP, format 2 with the network
+// resource partition (NRP) that it is in.
 //
 // It holds no sockets and no policy: whether a well-formed notification is believed, and what becomes
 // of it, is decided by package translator; the outer IP and UDP headers are written by package

@@ -46,9 +46,9 @@ const (
 	addrLenIPv6 = 16
 )
 
-// layout holds the offset of each field of format 1 for one address length.
+// layout holds the offset of each field for one address length. Format 1 ends at end, format 2 at end2.
 type layout struct {
-	addrLen, src, dst, srcPort, dstPort, proto, destQP, end int
+	addrLen, src, dst, srcPort, dstPort, proto, destQP, end, nrp, end2 int
 }
 
 func layoutOf(addrLen int) layout {
@@ -61,6 +61,8 @@ func layoutOf(addrLen int) layout {
 		proto:   2*addrLen + 4,
 		destQP:  2*addrLen + 5,
 		end:     2*addrLen + 8,
+		nrp:     2*addrLen + 8,
+		end2:    2*addrLen + 12,
 	}
 }
 

@@ -14,7 +14,7 @@ var (
 	// ErrLength: the payload's length belongs to no format.
 	ErrLength = errors.New("message: length fits no format")
 	// ErrFormat2: the payload's length is that of format 2, which Parse does not read.
-	ErrFormat2 = errors.New("message: format 2 is not supported")
+	ErrFormat2 = errors.New("message: format 2 has a port of its own")
 	// ErrField: a field cannot be put on the wire.
 	ErrField = errors.New("message: field out of range")
 )
@@ -85,11 +85,16 @@ func (n *Notification) layout() (*layout, error) {
 		return nil, fmt.Errorf("%w: destination address %s: a zone has no place on the wire", ErrField, n.Dst)
 	case n.DestQP > MaxQP:
 		return nil, fmt.Errorf("%w: Destination QP %#x: more than 24 bits", ErrField, n.DestQP)
-	case n.Src.Is4():
-		return &layoutIPv4, nil
 	default:
-		return &layoutIPv6, nil
+		return layoutFor(n.Src), nil
 	}
+}
+
+func layoutFor(a netip.Addr) *layout {
+	if a.Is4() {
+		return &layoutIPv4
+	}
+	return &layoutIPv6
 }
 
 // Parse reads a notification of format 1 from a whole UDP payload. It fails with ErrFormat2 for the
@@ -126,6 +131,10 @@ func CheckLength(n int) error {
 	case Format2:
 		return fmt.Errorf("%w: %d octets", ErrFormat2, n)
 	}
+	return errLength(n)
+}
+
+func errLength(n int) error {
 	return fmt.Errorf("%w: %d octets; format 1 has %d (IPv4) or %d (IPv6), format 2 has %d or %d",
 		ErrLength, n, Format1LenIPv4, Format1LenIPv6, Format2LenIPv4, Format2LenIPv6)
 }

@@ -186,7 +186,7 @@ func TestMalformedSaysWhy(t *testing.T) {
 		dg   Datagram
 		want string
 	}{
-		{"format 2", format2, "format 2 is not supported"},
+		{"format 2", format2, "format 2 has a port of its own"},
 		{"empty", empty, "length fits no format: 0 octets"},
 		{"longer than what is kept", long, "length fits no format: 9000 octets"},
 		{"no sender", with(func(n *message.Notification) { n.Src = netip.IPv4Unspecified() }), "unicast"},
