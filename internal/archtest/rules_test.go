@@ -90,6 +90,7 @@ var closed = []rule{
 	{"bgp/engine/enginetest", []string{"integration/bench"}}, // GoBGP as it comes, and a raw neighbour
 	{"bgp/speakertest", []string{"integration/..."}},
 	{"dataplane/tap/taptest", []string{"integration/..."}},
+	{"dataplane/bpf/bpftest", nil},
 	{"internal/testwait", nil}, // tests only
 	{"internal/testvectors", nil},
 }

@@ -6,34 +6,11 @@
 // packets that learning needs. doc.go says which those are. What is a RoCEv2 packet is what package roce takes of
 // the first SNAP octets of the frame, and a test holds the two together.
 
-#include <stddef.h>
-#include <linux/bpf.h>
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_endian.h>
+#include "roce.h"
 
-#define SNAP  512 // octets of a frame that are read, and handed up of a MAD
 #define SHORT 128 // octets handed up of other packets: all headers, unless there are options
 
-#define ETH_IPV4  0x0800
-#define ETH_IPV6  0x86DD
-#define ETH_VLAN  0x8100
-#define ETH_QINQ  0x88A8
-#define ETH_ROCE1 0x8915
-
-#define IP_UDP  17
-#define IP_HOP  0
-#define IP_DEST 60
-
-#define ROCE_PORT 4791
-#define BTH_LEN   12
 #define EXT_LEN   16 // the longest header behind the BTH that learning reads: RETH
-
-// Transports, the top three bits of an opcode (IBTA volume 1, table 38).
-#define T_RC  0
-#define T_UC  1
-#define T_RD  2
-#define T_UD  3
-#define T_CNP 4
 
 // Steps of a PSN within which a decided flow goes on (flowmap/rules.go, rule 8).
 #define REQ_AHEAD  1024
@@ -86,7 +63,7 @@ struct flow {
 	__u32 msn;
 	__u32 read_len; // octets of the READ that req_high is of, or 0
 	__u32 ifindex;
-	__u8  mac[6];
+	__be16 mac[3];
 	__u8  ttl;
 	__u8  state;
 	__u8  transport;
@@ -159,190 +136,12 @@ struct {
 volatile const __u64 interval_ns;
 volatile const __u32 wake_octets; // wake the reader when so much waits for it
 
-// packet is one frame: where it is, and what the parser found.
+// packet is one RoCEv2 packet in its frame.
 struct packet {
-	void *ctx;
-	void *data, *end;
-	__u32 frame; // octets of the whole frame
-	__u32 limit; // octets that are looked at
-	__u32 ifindex;
-	__u16 vlan_tci, vlan_tpid;
-
-	__u32           bth; // offset
-	__u32           octets;
-	__u8            mac[6];
-	__u8            ttl;
-	__u8            opcode, ack_req;
-	__u32           psn;
-	struct flow_key key;
+	struct frame       f;
+	struct ip_packet   ip;
+	struct roce_packet roce;
 };
-
-#define INLINE static __always_inline
-
-INLINE int copy(struct packet *p, int xdp, __u32 off, void *to, __u32 len)
-{
-	return xdp ? bpf_xdp_load_bytes(p->ctx, off, to, len) : bpf_skb_load_bytes(p->ctx, off, to, len);
-}
-
-// LOAD takes sizeof(to) octets at off, which is at most SNAP. It is false where the frame ends before.
-#define LOAD(p, xdp, off, to) load(p, xdp, off, &(to), sizeof(to))
-INLINE int load(struct packet *p, int xdp, __u32 off, void *to, const __u32 len)
-{
-	if (off > SNAP || off + len > p->limit)
-		return 0;
-	if (p->data + off + len <= p->end) {
-		__builtin_memcpy(to, p->data + off, len);
-		return 1;
-	}
-	return copy(p, xdp, off, to, len) == 0;
-}
-
-struct ether {
-	__u8   dst[6], src[6];
-	__be16 type;
-};
-
-struct tag {
-	__be16 tci, type;
-};
-
-struct ipv4 {
-	__u8   version, tos;
-	__be16 total, id, frag;
-	__u8   ttl, proto;
-	__be16 sum;
-	__u8   src[4], dst[4];
-};
-
-struct ipv6 {
-	__be32 version;
-	__be16 payload;
-	__u8   next, hops;
-	__u8   src[16], dst[16];
-};
-
-struct udp {
-	__be16 src, dst, len, sum;
-};
-
-struct bth {
-	__u8   opcode, flags;
-	__be16 pkey;
-	__be32 dest_qp, psn; // with the octets before them
-};
-
-// span is where the UDP header is and where the IP packet ends, in octets from the frame's start.
-struct span {
-	__u32 udp, end;
-};
-
-// layoutIPv4
-INLINE int layout_ipv4(struct packet *p, int xdp, __u32 ip, struct span *s)
-{
-	struct ipv4 h;
-	if (!LOAD(p, xdp, ip, h) || h.version >> 4 != 4)
-		return 0;
-	__u32 ihl = (h.version & 0x0F) * 4, total = bpf_ntohs(h.total);
-	if (ihl < 20 || total < ihl || h.frag & bpf_htons(0x3FFF) || h.proto != IP_UDP)
-		return 0;
-	s->udp = ip + ihl;
-	s->end = ip + total;
-	p->octets = total;
-	p->ttl = h.ttl;
-	p->key.src[10] = p->key.src[11] = p->key.dst[10] = p->key.dst[11] = 0xFF;
-	__builtin_memcpy(p->key.src + 12, h.src, 4);
-	__builtin_memcpy(p->key.dst + 12, h.dst, 4);
-	return 1;
-}
-
-// layoutIPv6
-INLINE int layout_ipv6(struct packet *p, int xdp, __u32 ip, struct span *s)
-{
-	struct ipv6 h;
-	if (!LOAD(p, xdp, ip, h) || (bpf_ntohl(h.version) >> 28) != 6)
-		return 0;
-	s->udp = ip + sizeof(h);
-	s->end = s->udp + bpf_ntohs(h.payload);
-	p->octets = s->end - ip;
-	p->ttl = h.hops;
-	__builtin_memcpy(p->key.src, h.src, 16);
-	__builtin_memcpy(p->key.dst, h.dst, 16);
-	__u8 next = h.next;
-	for (int i = 0; i < 3; i++) {
-		__u8 ext[8];
-		if (next == IP_UDP)
-			return 1;
-		if ((next != IP_HOP && next != IP_DEST) || !LOAD(p, xdp, s->udp, ext))
-			return 0;
-		next = ext[0];
-		s->udp += 8 + ext[1] * 8;
-		if (s->udp > s->end || s->udp > SNAP)
-			return 0;
-	}
-	return next == IP_UDP;
-}
-
-INLINE int mapped(const __u8 a[16])
-{
-	const __u32 *w = (const __u32 *)a;
-	return w[0] == 0 && w[1] == 0 && w[2] == bpf_htonl(0xFFFF);
-}
-
-// parse is ParseEthernet. It returns whether the packet is RoCEv2; c counts what is nearly so.
-INLINE int parse(struct packet *p, int xdp, struct counters *c)
-{
-	struct ether e;
-	if (!LOAD(p, xdp, 0, e))
-		return 0;
-	__builtin_memcpy(p->mac, e.src, 6);
-	__u32 ip = sizeof(e);
-	__u16 type = bpf_ntohs(e.type), vlan = p->vlan_tci & 0x0FFF;
-#pragma unroll
-	for (int i = 0; i < 2; i++) {
-		struct tag t;
-		if (type != ETH_VLAN && type != ETH_QINQ)
-			break;
-		if (!LOAD(p, xdp, ip, t))
-			return 0;
-		if (i == 0 && !p->vlan_tpid)
-			vlan = bpf_ntohs(t.tci) & 0x0FFF;
-		type = bpf_ntohs(t.type);
-		ip += sizeof(t);
-	}
-	struct span s;
-	switch (type) {
-	case ETH_IPV4:
-		if (!layout_ipv4(p, xdp, ip, &s))
-			return 0;
-		break;
-	case ETH_IPV6:
-		if (!layout_ipv6(p, xdp, ip, &s))
-			return 0;
-		break;
-	case ETH_ROCE1:
-		c->roce_v1++;
-		return 0;
-	default:
-		return 0;
-	}
-	struct udp u;
-	if (s.end < s.udp + sizeof(u) || !LOAD(p, xdp, s.udp, u) || u.dst != bpf_htons(ROCE_PORT))
-		return 0;
-	struct bth b;
-	p->bth = s.udp + sizeof(u);
-	if (bpf_ntohs(u.len) != s.end - s.udp || s.end < p->bth + BTH_LEN + 4 || !LOAD(p, xdp, p->bth, b) ||
-	    (type == ETH_IPV6 && (mapped(p->key.src) || mapped(p->key.dst)))) {
-		c->refused++;
-		return 0;
-	}
-	p->opcode = b.opcode;
-	p->psn = bpf_ntohl(b.psn) & 0xFFFFFF;
-	p->ack_req = bpf_ntohl(b.psn) >> 31;
-	p->key.dest_qp = bpf_ntohl(b.dest_qp) & 0xFFFFFF;
-	p->key.src_port = bpf_ntohs(u.src);
-	p->key.vlan = vlan;
-	return 1;
-}
 
 // Kinds of packets of RC and UC.
 enum kind { K_OTHER, K_REQUEST, K_MIDDLE, K_READ, K_RESPONSE, K_RESP_MIDDLE };
@@ -370,19 +169,23 @@ INLINE enum kind kind_of(__u8 transport, __u8 op)
 INLINE __s32 psn_diff(__u32 a, __u32 b) { return (__s32)((a - b) << 8) >> 8; }
 
 // follow_request moves the requests of a flow on, and tells whether the step is one of a flow that goes on.
-INLINE int follow_request(struct packet *p, int xdp, struct flow *f, enum kind kind)
+INLINE int follow_request(const struct packet *p, struct flow *f, enum kind kind)
 {
-	__be32 dma = 0;
-	if (kind == K_READ && !LOAD(p, xdp, p->bth + BTH_LEN + 12, dma))
-		return 1; // cut: user space would not learn from it either
-	__u32 read_len = bpf_ntohl(dma);
-	__s32 d = psn_diff(p->psn, f->req_high);
+	__u32 read_len = 0;
+	if (kind == K_READ) {
+		__be32 room;
+		const __be32 *dma = VIEW(&p->f, p->roce.bth + BTH_LEN + 12, room);
+		if (!dma)
+			return 1; // cut: user space would not learn from it either
+		read_len = bpf_ntohl(*dma);
+	}
+	__s32 d = psn_diff(p->roce.psn, f->req_high);
 	__s32 ahead = REQ_AHEAD;
 	if (f->read_len)
 		ahead += f->read_len < (1U << 30) ? f->read_len / READ_MTU : 1U << 22;
 	int fits = f->seen & SEEN_REQ && d <= ahead && d >= -PSN_BACK;
 	if (!(f->seen & SEEN_REQ) || d > 0 || d < -REQ_AHEAD) {
-		f->req_high = p->psn;
+		f->req_high = p->roce.psn;
 		f->read_len = read_len;
 		f->seen |= SEEN_REQ;
 	}
@@ -390,14 +193,15 @@ INLINE int follow_request(struct packet *p, int xdp, struct flow *f, enum kind k
 }
 
 // follow_response does so for the responses, with the MSN of their AETH.
-INLINE int follow_response(struct packet *p, int xdp, struct flow *f, enum kind kind, __u64 now)
+INLINE int follow_response(const struct packet *p, struct flow *f, enum kind kind, __u64 now)
 {
 	int fits = 1;
 	if (kind == K_RESPONSE) {
-		__be32 aeth;
-		if (!LOAD(p, xdp, p->bth + BTH_LEN, aeth))
+		__be32 room;
+		const __be32 *aeth = VIEW(&p->f, p->roce.bth + BTH_LEN, room);
+		if (!aeth)
 			return 1;
-		__u32 msn = bpf_ntohl(aeth) & 0xFFFFFF;
+		__u32 msn = bpf_ntohl(*aeth) & 0xFFFFFF;
 		__s32 d = psn_diff(msn, f->msn);
 		if (!(f->seen & SEEN_MSN))
 			fits = 0;
@@ -407,24 +211,25 @@ INLINE int follow_response(struct packet *p, int xdp, struct flow *f, enum kind 
 			f->msn = msn;
 		f->seen |= SEEN_MSN;
 	}
-	__s32 d = psn_diff(p->psn, f->resp_high);
+	__s32 d = psn_diff(p->roce.psn, f->resp_high);
 	if (!(f->seen & SEEN_RESP) || d > RESP_AHEAD || d < -RESP_BACK ||
 	    (d < -PSN_BACK && now - f->last_seen >= IDLE_NS))
 		fits = 0;
 	if (!(f->seen & SEEN_RESP) || d > 0 || d < -RESP_BACK) {
-		f->resp_high = p->psn;
+		f->resp_high = p->roce.psn;
 		f->seen |= SEEN_RESP;
 	}
 	return fits;
 }
 
 // follow_ud compares the source QP of a UD packet with the flow's.
-INLINE int follow_ud(struct packet *p, int xdp, struct flow *f)
+INLINE int follow_ud(const struct packet *p, struct flow *f)
 {
-	__be32 qp;
-	if (!LOAD(p, xdp, p->bth + BTH_LEN + 4, qp))
+	__be32 room;
+	const __be32 *qp = VIEW(&p->f, p->roce.bth + BTH_LEN + 4, room);
+	if (!qp)
 		return 1;
-	__u32 source = bpf_ntohl(qp) & 0xFFFFFF;
+	__u32 source = bpf_ntohl(*qp) & 0xFFFFFF;
 	int fits = f->seen & SEEN_REQ && source == f->req_high;
 	f->req_high = source;
 	f->seen |= SEEN_REQ;
@@ -433,26 +238,27 @@ INLINE int follow_ud(struct packet *p, int xdp, struct flow *f)
 
 INLINE int same_sender(const struct packet *p, const struct flow *f)
 {
-	__s32 ttl = (__s32)p->ttl - f->ttl;
-	__u8 differ = 0;
-	for (int i = 0; i < 6; i++)
-		differ |= f->mac[i] ^ p->mac[i];
-	return f->ifindex == p->ifindex && ttl >= -1 && ttl <= 1 && !differ;
+	__s32 ttl = (__s32)p->ip.ttl - f->ttl;
+	__u16 differ = 0;
+	for (int i = 0; i < 3; i++)
+		differ |= f->mac[i] ^ p->ip.mac[i];
+	return f->ifindex == p->f.ifindex && ttl >= -1 && ttl <= 1 && !differ;
 }
 
 INLINE void take_sender(const struct packet *p, struct flow *f)
 {
-	f->ifindex = p->ifindex;
-	f->ttl = p->ttl;
-	__builtin_memcpy(f->mac, p->mac, 6);
+	f->ifindex = p->f.ifindex;
+	f->ttl = p->ip.ttl;
+	for (int i = 0; i < 3; i++)
+		f->mac[i] = p->ip.mac[i];
 }
 
 // observe moves a flow on by a packet and says why the packet is handed up, if it is.
-INLINE __u8 observe(struct packet *p, int xdp, struct flow *f, int is_new, __u64 now)
+INLINE __u8 observe(const struct packet *p, struct flow *f, int is_new, __u64 now)
 {
-	__u8 t = p->opcode >> 5, op = p->opcode & 0x1F, reason = NOT_TOLD;
+	__u8 t = p->roce.opcode >> 5, op = p->roce.opcode & 0x1F, reason = NOT_TOLD;
 	enum kind kind = t == T_RC || t == T_UC ? kind_of(t, op) : K_OTHER;
-	int bulk = (kind == K_MIDDLE && !p->ack_req) || kind == K_RESP_MIDDLE;
+	int bulk = (kind == K_MIDDLE && !p->roce.ack_req) || kind == K_RESP_MIDDLE;
 	int due = now - f->told_at >= interval_ns;
 	if (is_new) {
 		reason = R_NEW;
@@ -472,14 +278,14 @@ INLINE __u8 observe(struct packet *p, int xdp, struct flow *f, int is_new, __u64
 	int fits = 1;
 	switch (kind) {
 	case K_REQUEST: case K_MIDDLE: case K_READ:
-		fits = follow_request(p, xdp, f, kind);
+		fits = follow_request(p, f, kind);
 		break;
 	case K_RESPONSE: case K_RESP_MIDDLE:
-		fits = follow_response(p, xdp, f, kind, now);
+		fits = follow_response(p, f, kind, now);
 		break;
 	default:
 		if (t == T_UD)
-			fits = follow_ud(p, xdp, f);
+			fits = follow_ud(p, f);
 	}
 	f->last_seen = now;
 	f->packets++;
@@ -489,7 +295,7 @@ INLINE __u8 observe(struct packet *p, int xdp, struct flow *f, int is_new, __u64
 		f->state = WATCHED;
 		return t == T_UD ? R_SOURCE : R_STEP;
 	}
-	int learns = (kind != K_OTHER || t == T_UD) && (!bulk || !(p->psn & BULK_EVERY));
+	int learns = (kind != K_OTHER || t == T_UD) && (!bulk || !(p->roce.psn & BULK_EVERY));
 	if (f->state == WATCHED && learns)
 		return R_VOTE;
 	if (due)
@@ -506,31 +312,31 @@ INLINE __u64 wake(int now)
 }
 
 // fill copies at most cap octets of the frame, and the head but its flow.
-INLINE int fill(struct packet *p, int xdp, struct event *h, __u8 *data, const __u32 cap)
+INLINE int fill(const struct packet *p, struct event *h, __u8 *data, const __u32 cap)
 {
-	__u64 n = p->limit;
+	__u64 n = p->f.limit;
 	if (n > cap)
 		n = cap;
 	barrier_var(n); // the verifier wants each bound tested by itself
 	if (n > cap)
 		return 0;
 	barrier_var(n);
-	if (n < sizeof(struct ether) || copy(p, xdp, 0, data, n))
+	if (n < sizeof(struct ether_header) || copy(&p->f, 0, data, n))
 		return 0;
 	h->len = n;
 	return 1;
 }
 
-INLINE void hand_up(struct packet *p, int xdp, struct counters *c, const struct event *h)
+INLINE void hand_up(const struct packet *p, struct counters *c, const struct event *h)
 {
-	if (h->reason == R_MAD || p->bth + BTH_LEN + EXT_LEN > SHORT) {
+	if (h->reason == R_MAD || p->roce.bth + BTH_LEN + EXT_LEN > SHORT) {
 		struct large_event *e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
 		if (!e) {
 			c->lost++;
 			return;
 		}
 		e->head = *h;
-		if (!fill(p, xdp, &e->head, e->data, SNAP)) {
+		if (!fill(p, &e->head, e->data, SNAP)) {
 			bpf_ringbuf_discard(e, BPF_RB_NO_WAKEUP);
 			c->lost++;
 			return;
@@ -543,7 +349,7 @@ INLINE void hand_up(struct packet *p, int xdp, struct counters *c, const struct 
 			return;
 		}
 		e->head = *h;
-		if (!fill(p, xdp, &e->head, e->data, SHORT)) {
+		if (!fill(p, &e->head, e->data, SHORT)) {
 			bpf_ringbuf_discard(e, BPF_RB_NO_WAKEUP);
 			c->lost++;
 			return;
@@ -565,83 +371,88 @@ INLINE void remember(struct event *h, const struct flow *f)
 	h->seen = f->seen;
 }
 
-INLINE struct flow *make_flow(struct packet *p, struct counters *c)
+INLINE struct flow *make_flow(const struct packet *p, const struct flow_key *key, struct counters *c)
 {
-	struct flow f = {.transport = p->opcode >> 5};
+	struct flow f = {.transport = p->roce.opcode >> 5};
 	take_sender(p, &f);
 	if (f.transport != T_RC && f.transport != T_UC && f.transport != T_UD)
 		f.state = QUIET; // no one can learn it
-	if (bpf_map_update_elem(&flows, &p->key, &f, BPF_NOEXIST) == 0)
+	if (bpf_map_update_elem(&flows, key, &f, BPF_NOEXIST) == 0)
 		c->flows_made++;
-	struct flow *made = bpf_map_lookup_elem(&flows, &p->key);
+	struct flow *made = bpf_map_lookup_elem(&flows, key);
 	if (!made)
 		c->flows_refused++;
 	return made;
 }
 
-INLINE void tap(struct packet *p, int xdp)
+INLINE void tap(const struct frame f)
 {
 	__u32 zero = 0;
 	struct counters *c = bpf_map_lookup_elem(&counts, &zero);
-	p->limit = p->frame < SNAP ? p->frame : SNAP;
-	if (!c || !parse(p, xdp, c))
+	if (!c)
 		return;
-	__u8 t = p->opcode >> 5;
+	struct packet p = {.f = f};
+	struct addresses a;
+	enum parsed what = parse_ip(&p.f, &p.ip, &a);
+	if (what == P_OK)
+		what = parse_roce(&p.f, &p.ip, &a, &p.roce);
+	switch (what) {
+	case P_ROCE_V1:
+		c->roce_v1++;
+		return;
+	case P_REFUSED:
+		c->refused++;
+		return;
+	case P_OTHER:
+		return;
+	case P_OK:
+		break;
+	}
+	__u8 t = p.roce.opcode >> 5;
 	c->packets++;
-	c->octets += p->octets;
+	c->octets += p.ip.end - p.ip.ip;
 	c->transport[t & 7]++;
 
-	struct event h = {.at = bpf_ktime_get_ns(), .ifindex = p->ifindex, .wire = p->frame,
-			  .vlan_tci = p->vlan_tci, .vlan_tpid = p->vlan_tpid};
+	struct event h = {.at = bpf_ktime_get_ns(), .ifindex = f.ifindex, .wire = f.len,
+			  .vlan_tci = f.vlan_tci, .vlan_tpid = f.vlan_tpid};
 	if (t == T_CNP)
 		return;
-	if (t == T_UD && p->key.dest_qp <= 1) { // management: no flow
+	if (t == T_UD && p.roce.dest_qp <= 1) { // management: no flow
 		h.reason = R_MAD;
-		if (p->key.dest_qp == 1)
-			hand_up(p, xdp, c, &h);
+		if (p.roce.dest_qp == 1)
+			hand_up(&p, c, &h);
 		return;
 	}
-	struct flow *f = bpf_map_lookup_elem(&flows, &p->key);
-	int is_new = !f;
-	if (!f) {
-		f = make_flow(p, c);
-		if (!f)
+	struct flow_key key = {.dest_qp = p.roce.dest_qp, .src_port = p.roce.src_port, .vlan = p.ip.vlan};
+	__builtin_memcpy(key.src, a.src, sizeof(key.src));
+	__builtin_memcpy(key.dst, a.dst, sizeof(key.dst));
+	struct flow *flow = bpf_map_lookup_elem(&flows, &key);
+	int is_new = !flow;
+	if (!flow) {
+		flow = make_flow(&p, &key, c);
+		if (!flow)
 			return;
 	}
-	remember(&h, f);
-	h.reason = observe(p, xdp, f, is_new, h.at);
+	remember(&h, flow);
+	h.reason = observe(&p, flow, is_new, h.at);
 	if (h.reason == NOT_TOLD)
 		return;
-	f->told_at = h.at;
-	f->skipped = 0;
-	hand_up(p, xdp, c, &h);
+	flow->told_at = h.at;
+	flow->skipped = 0;
+	hand_up(&p, c, &h);
 }
 
 SEC("tc")
 int learn_tcx(struct __sk_buff *skb)
 {
-	struct packet p = {.ctx = skb,
-			   .data = (void *)(long)skb->data,
-			   .end = (void *)(long)skb->data_end,
-			   .frame = skb->len,
-			   .ifindex = skb->ifindex};
-	if (skb->vlan_present) {
-		p.vlan_tci = skb->vlan_tci;
-		p.vlan_tpid = bpf_ntohs(skb->vlan_proto);
-	}
-	tap(&p, 0);
+	tap(frame_of_skb(skb));
 	return -1; // TCX_NEXT: whatever comes after decides
 }
 
 SEC("xdp.frags")
 int learn_xdp(struct xdp_md *xdp)
 {
-	struct packet p = {.ctx = xdp,
-			   .data = (void *)(long)xdp->data,
-			   .end = (void *)(long)xdp->data_end,
-			   .frame = bpf_xdp_get_buff_len(xdp),
-			   .ifindex = xdp->ingress_ifindex};
-	tap(&p, 1);
+	tap(frame_of_xdp(xdp));
 	return XDP_PASS;
 }
 

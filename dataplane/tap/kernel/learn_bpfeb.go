@@ -57,7 +57,7 @@ type learnFlow struct {
 	Msn       uint32
 	ReadLen   uint32
 	Ifindex   uint32
-	Mac       [6]uint8
+	Mac       [3]uint16
 	Ttl       uint8
 	State     uint8
 	Transport uint8
