@@ -79,6 +79,20 @@ func (r recordService) WatchRecords(req *pncv1.WatchRecordsRequest, stream grpc.
 	})
 }
 
+// ListHostChanges lists what somebody else changed of this node in the kernel.
+func (r recordService) ListHostChanges(context.Context, *pncv1.ListHostChangesRequest) (*pncv1.ListHostChangesResponse, error) {
+	rec, err := r.recorder()
+	if err != nil {
+		return nil, err
+	}
+	kept, overwritten := rec.HostChanges()
+	res := &pncv1.ListHostChangesResponse{Changes: make([]*pncv1.HostChange, len(kept)), Overwritten: overwritten}
+	for i := range kept {
+		res.Changes[i] = kept[i].ToProto()
+	}
+	return res, nil
+}
+
 // ListCounters reads the exact counters.
 func (r recordService) ListCounters(context.Context, *pncv1.ListCountersRequest) (*pncv1.ListCountersResponse, error) {
 	counters := slices.Clone(r.srv.backends.Node.Counters())

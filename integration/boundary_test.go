@@ -165,6 +165,13 @@ func TestTheBorderFilterLivesThroughAKillAndGoesWithAStop(t *testing.T) {
 		}
 		return err
 	})
+	changes, err := b.Proxy.Records.ListHostChanges(testContext(t), &pncv1.ListHostChangesRequest{})
+	if err != nil || len(changes.GetChanges()) < 2 || changes.GetChanges()[0].GetName() != "netdev pncd" || changes.GetChanges()[1].GetChange() != "removed" {
+		t.Errorf("what is kept of it: %v, %v", changes, err)
+	}
+	if s, err := b.Proxy.Status(testContext(t)); err != nil || len(s.GetObjects()) != 2 || s.GetObjects()[1].GetName() != "inet pncd" || s.GetObjects()[1].GetError() != "" {
+		t.Errorf("objects: %v, %v", s.GetObjects(), err)
+	}
 	reload := func(proxy string) error {
 		t.Helper()
 		for _, text := range edited(t, "proxy.pncd.yaml", "accept_from: [10.255.0.0/24, \"fd00:255::/64\"]\n", proxy) {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	pncv1 "pncd/api/pnc/v1"
 )
 
 // vethUp waits until both ends of pa's pair to r2 are there.
@@ -68,6 +70,24 @@ func TestISISMakesItsOwnVethPair(t *testing.T) {
 	})
 	l.kill("r1", "isisd") // from here on everything goes over the pair
 	l.resolves("10.1.0.2", igpProxy)
+
+	l.run("pa", "ip", "addr", "del", "10.9.4.10/24", "dev", "isis0")
+	l.run("r2", "ip", "addr", "del", "10.9.4.2/24", "dev", "isis-r")
+	l.eventually("addresses that somebody took are put back", func() string {
+		a, b := l.run("pa", "ip", "addr", "show", "isis0"), l.run("r2", "ip", "addr", "show", "isis-r")
+		list, err := pncv1.NewRecordServiceClient(l.dial("pa")).ListHostChanges(l.ctx, &pncv1.ListHostChangesRequest{})
+		changes := fmt.Sprint(list, err)
+		for _, text := range []string{"10.9.4.10/24 of isis0", "10.9.4.2/24 of isis-r"} {
+			if !strings.Contains(changes, text) {
+				return changes
+			}
+		}
+		if !strings.Contains(a, "10.9.4.10/24") || !strings.Contains(b, "10.9.4.2/24") {
+			return a + b
+		}
+		return ""
+	})
+	l.vethAdjacent("with its addresses again")
 
 	before := l.run("pa", "cat", "/sys/class/net/isis0/ifindex")
 	l.run("r2", "ip", "link", "del", "isis-r")

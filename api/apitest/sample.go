@@ -51,6 +51,8 @@ func New(t testing.TB) *Backends {
 	for _, r := range records() {
 		rec.Record(&r)
 	}
+	rec.HostChanged(evidence.HostChange{At: Now.Add(-time.Minute), Kind: pncv1.HostObjectKind_HOST_OBJECT_KIND_NFT_TABLE, Name: "inet pncd", Change: "removed"})
+	rec.HostChanged(evidence.HostChange{At: Now.Add(-time.Second), Kind: pncv1.HostObjectKind_HOST_OBJECT_KIND_VETH, Name: "isis0", Change: "removed", Err: "no such namespace"})
 	return b
 }
 
@@ -219,6 +221,11 @@ func node() *Node {
 				part("bgp", pncv1.PartState_PART_STATE_READY, "1 of 2 sessions established"),
 				part("tap:eth2", pncv1.PartState_PART_STATE_FAILED, "interface eth2 does not exist"),
 				part("translator", pncv1.PartState_PART_STATE_READY, "UDP port 1021"),
+			},
+			Objects: []*pncv1.HostObject{
+				{Kind: pncv1.HostObjectKind_HOST_OBJECT_KIND_NFT_TABLE, Name: "inet pncd", Detail: "border filter"},
+				{Kind: pncv1.HostObjectKind_HOST_OBJECT_KIND_VETH, Name: "isis0", Detail: "the other end is isis-r in namespace router", Error: "no such namespace"},
+				{Kind: pncv1.HostObjectKind_HOST_OBJECT_KIND_ADDRESS, Name: "192.0.2.11/31 of isis-r", Namespace: "router"},
 			},
 			CapabilityRoutes: 7, CapabilityVersion: 2, FlowsKnown: 1, FlowsTotal: 3, FlowVersion: 8,
 			ConfigAppliedAt: ago(3 * time.Hour), ConfigPath: "/etc/pncd/pncd.yaml",

@@ -123,6 +123,8 @@ func TestWhatSomebodyChangesIsPutBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
 			f := filterIn(t, s.router)
+			changes := make(chan Change, 16)
+			f.onChange = func(c Change) { changes <- c }
 			apply(t, f, s.policy(FamilyAuto))
 			before := tables(t, f)
 			run(t, f)
@@ -133,6 +135,11 @@ func TestWhatSomebodyChangesIsPutBack(t *testing.T) {
 				nft(t, s.router, c)
 			}
 			testwait.Until(t, "it is put back", func() bool { return f.Status().Mended > 0 && tables(t, f) == before })
+			told := <-changes // what is mended is told before it is counted
+			if want := "changed"; told.Err != nil || told.Table != "inet pncd" && told.Table != "netdev pncd" ||
+				told.What != want && (name != "all is flushed" && name != "a table goes" || told.What != "removed") {
+				t.Errorf("told %+v", told)
+			}
 		})
 	}
 }

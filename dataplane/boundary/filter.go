@@ -19,12 +19,23 @@ const checkInterval = 5 * time.Second
 type Config struct {
 	// Namespace is a file descriptor of the network namespace; 0: the process's own. It stays open.
 	Namespace int
+	// OnChange is told what somebody else changed, by table, and what became of it, from the goroutine of Run. It
+	// must not block, nor call the Filter. May be nil.
+	OnChange func(Change)
+}
+
+// Change is a table of ours that somebody else changed.
+type Change struct {
+	Table string // as nft names it: inet pncd
+	What  string // removed, changed
+	Err   error  // why it could not be put back, the first time; nil: it was
 }
 
 // Filter keeps one policy in the kernel. Its methods may be called from any goroutine.
 type Filter struct {
-	kernel kernel
-	log    logrus.FieldLogger
+	kernel   kernel
+	log      logrus.FieldLogger
+	onChange func(Change)
 
 	mu     sync.Mutex
 	policy *Policy // nil: nothing is to be there
@@ -42,7 +53,7 @@ type Filter struct {
 
 // New makes a filter with nothing in it.
 func New(cfg Config, log logrus.FieldLogger) *Filter {
-	return &Filter{kernel: kernel{netns: cfg.Namespace}, log: log, owned: map[int]bool{}, counts: newTally(), applied: make(chan struct{}, 1)}
+	return &Filter{kernel: kernel{netns: cfg.Namespace}, log: log, onChange: cfg.OnChange, owned: map[int]bool{}, counts: newTally(), applied: make(chan struct{}, 1)}
 }
 
 // Apply puts a policy into the kernel in one transaction, or with nil removes everything that is ours there,
@@ -72,8 +83,8 @@ func (f *Filter) Apply(p *Policy) error {
 		default:
 		}
 	}
-	if did != "" {
-		f.log.WithField("tables", did).Info("the border filter is programmed")
+	if len(did) > 0 {
+		f.log.WithField("tables", did.String()).Info("the border filter is programmed")
 	}
 	if p != nil {
 		for _, l := range p.lacks(f.has) {
@@ -83,14 +94,15 @@ func (f *Filter) Apply(p *Policy) error {
 	return nil
 }
 
-// sync makes the kernel's tables what they should be, and says in words what it did; empty: nothing was to do.
-func (f *Filter) sync() (did string, err error) {
+// sync makes the kernel's tables what they should be, and says what it found and did; none: nothing was to do. An
+// error is about what was found.
+func (f *Filter) sync() (found differences, err error) {
 	have, err := f.kernel.read()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	if err := f.checkOwner(have); err != nil {
-		return "", err
+		return nil, err
 	}
 	f.counts.adopt(have)
 	f.counts.add(have)
@@ -99,25 +111,24 @@ func (f *Filter) sync() (did string, err error) {
 	if f.policy != nil {
 		exists, err := f.kernel.links()
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		if want, err = Build(f.policy, f.has, exists); err != nil {
-			return "", err
+			return nil, err
 		}
 		absent = f.policy.missing(exists)
 	}
-	if want.stateless() != have.stateless() {
+	if found = compare(want, have); len(found) > 0 {
 		if err := f.kernel.program(want, have); err != nil {
-			return "", err
+			return found, err
 		}
 		f.counts.programmed(want, have)
-		did = describe(want, have)
 	}
 	f.absent = absent
 	for _, family := range families {
 		f.owned[int(family)] = want.table(family) != nil
 	}
-	return did, nil
+	return found, nil
 }
 
 // checkOwner refuses to touch a table of somebody else.
@@ -132,23 +143,35 @@ func (f *Filter) checkOwner(have Ruleset) error {
 	return nil
 }
 
-// describe names the tables that were made, changed or removed.
-func describe(want, have Ruleset) string {
+// difference is a table that isn't what it should be.
+type difference struct{ table, found, did string }
+
+type differences []difference
+
+// String names the tables that were made, replaced or removed.
+func (d differences) String() string {
 	var out []string
+	for _, x := range d {
+		out = append(out, x.table+" "+x.did)
+	}
+	return strings.Join(out, ", ")
+}
+
+func compare(want, have Ruleset) (out differences) {
 	for _, family := range families {
 		w, h := want.table(family), have.table(family)
 		name := familyName(family) + " " + TableName
 		switch {
 		case w == nil && h == nil:
 		case h == nil:
-			out = append(out, name+" made")
+			out = append(out, difference{name, "removed", "made"})
 		case w == nil:
-			out = append(out, name+" removed")
+			out = append(out, difference{name, "added", "removed"})
 		case (Ruleset{*w}).stateless() != (Ruleset{*h}).stateless():
-			out = append(out, name+" replaced")
+			out = append(out, difference{name, "changed", "replaced"})
 		}
 	}
-	return strings.Join(out, ", ")
+	return out
 }
 
 // Run puts back what somebody changes until ctx ends, and removes everything then. Without a policy it asks the
@@ -199,17 +222,28 @@ func (f *Filter) check() {
 		return
 	}
 	absent := f.absent
-	did, err := f.sync()
+	found, err := f.sync()
 	switch {
 	case err != nil:
 		if f.err == nil || f.err.Error() != err.Error() {
 			f.log.WithError(err).Error("the border filter is not what it should be")
+			f.tell(found, err)
 		}
-	case did != "" && slices.Equal(absent, f.absent):
+	case len(found) > 0 && slices.Equal(absent, f.absent):
 		f.mended++
-		f.log.WithField("tables", did).Warn("somebody changed the border filter; it is put back")
-	case did != "":
-		f.log.WithFields(logrus.Fields{"tables": did, "absent": f.absent}).Info("the border filter follows the interfaces")
+		f.log.WithField("tables", found.String()).Warn("somebody changed the border filter; it is put back")
+		f.tell(found, nil)
+	case len(found) > 0:
+		f.log.WithFields(logrus.Fields{"tables": found.String(), "absent": f.absent}).Info("the border filter follows the interfaces")
 	}
 	f.err = err
+}
+
+func (f *Filter) tell(found differences, err error) {
+	if f.onChange == nil {
+		return
+	}
+	for _, x := range found {
+		f.onChange(Change{Table: x.table, What: x.found, Err: err})
+	}
 }

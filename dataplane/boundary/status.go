@@ -12,6 +12,7 @@ type Status struct {
 	Family Family   // of the hooks at the borders
 	Lacks  []string // what the kernel can't do, in words
 	Absent []string // interfaces of the policy that don't exist; their rules follow when they appear
+	Tables []string // those that are to be in the kernel, as nft names them: inet pncd
 	Err    error    // why the kernel isn't what it should be
 	Mended uint64   // times that somebody else's change was undone
 }
@@ -24,6 +25,11 @@ func (f *Filter) Status() Status {
 	if f.policy != nil {
 		out.Family, _ = f.policy.borderFamily(f.has) // Apply has checked it
 		out.Lacks = f.policy.lacks(f.has)
+		for _, family := range families {
+			if f.owned[int(family)] {
+				out.Tables = append(out.Tables, familyName(family)+" "+TableName)
+			}
+		}
 	}
 	return out
 }

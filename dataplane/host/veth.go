@@ -46,20 +46,20 @@ func NamespacePath(s string) string {
 }
 
 // EnsureVeth makes the pair, or adopts one of an earlier life that is as it should be; one that isn't is
-// replaced. It needs CAP_NET_ADMIN, and for another namespace CAP_SYS_ADMIN.
-func EnsureVeth(c VethConfig) error {
+// replaced. made says that it wasn't adopted. It needs CAP_NET_ADMIN, and for another namespace CAP_SYS_ADMIN.
+func EnsureVeth(c VethConfig) (made bool, err error) {
 	if c.MTU == 0 {
 		c.MTU = 1500
 	}
 	v, err := openVeth(c)
 	if err != nil {
-		return fmt.Errorf("veth pair %s: %w", c.Name, err)
+		return false, fmt.Errorf("veth pair %s: %w", c.Name, err)
 	}
 	defer v.close()
-	if err := v.ensure(); err != nil {
-		return fmt.Errorf("veth pair %s: %w%s", c.Name, err, hint(err))
+	if made, err = v.ensure(); err != nil {
+		return false, fmt.Errorf("veth pair %s: %w%s", c.Name, err, hint(err))
 	}
-	return nil
+	return made, nil
 }
 
 // RemoveVeth removes the pair if it is there and this program's.
@@ -135,28 +135,27 @@ func (v *veth) closeFD() {
 	}
 }
 
-func (v *veth) ensure() error {
+func (v *veth) ensure() (made bool, err error) {
 	ours, peer, err := v.find()
 	if err != nil {
-		return err
+		return false, err
 	}
 	if ours != nil && peer == nil { // the other end was renamed or moved: begin anew
 		if err := v.here.nl.LinkDel(ours); err != nil {
-			return fmt.Errorf("remove what is left of an earlier pair: %w", err)
+			return false, fmt.Errorf("remove what is left of an earlier pair: %w", err)
 		}
 		ours = nil
 	}
-	made := ours == nil
-	if made {
+	if made = ours == nil; made {
 		if ours, peer, err = v.create(); err != nil {
-			return err
+			return false, err
 		}
 	}
 	err = v.settle(ours, peer)
 	if err != nil && made {
 		_ = v.here.nl.LinkDel(ours) // nothing is left of an attempt that failed
 	}
-	return err
+	return made, err
 }
 
 // find gives the ends of a pair of this program; peer is nil when the other end isn't where it should be.
@@ -217,23 +216,19 @@ func (v *veth) settle(ours, peer netlink.Link) error {
 	if err := v.join(peer); err != nil {
 		return err
 	}
-	for _, end := range []struct {
-		h     *Host
-		l     netlink.Link
-		addrs []netip.Prefix
-	}{{v.there, peer, v.PeerAddresses}, {v.here, ours, v.Addresses}} {
-		name := end.l.Attrs().Name
-		if end.l.Attrs().MTU != v.MTU {
-			if err := end.h.nl.LinkSetMTU(end.l, v.MTU); err != nil {
+	for _, end := range v.ends(ours, peer) {
+		name := end.link.Attrs().Name
+		if end.link.Attrs().MTU != v.MTU {
+			if err := end.h.nl.LinkSetMTU(end.link, v.MTU); err != nil {
 				return fmt.Errorf("set the MTU of %s: %w", name, err)
 			}
 		}
-		if end.l == ours || len(end.addrs) > 0 { // a router may give its end addresses by itself
-			if err := setAddresses(end.h.nl, end.l, end.addrs); err != nil {
+		if end.link == ours || len(end.addrs) > 0 { // a router may give its end addresses by itself
+			if err := setAddresses(end.h.nl, end.link, end.addrs); err != nil {
 				return err
 			}
 		}
-		if err := end.h.nl.LinkSetUp(end.l); err != nil {
+		if err := end.h.nl.LinkSetUp(end.link); err != nil {
 			return fmt.Errorf("set %s up: %w", name, err)
 		}
 	}
@@ -271,10 +266,8 @@ func setAddresses(nl *netlink.Handle, l netlink.Link, want []netip.Prefix) error
 	}
 	var is []netip.Prefix
 	for i := range have {
-		ip, _ := netip.AddrFromSlice(have[i].IP)
-		bits, _ := have[i].Mask.Size()
-		p := netip.PrefixFrom(ip.Unmap(), bits)
-		if is = append(is, p); slices.Contains(want, p) || ip.IsLinkLocalUnicast() {
+		p := addrPrefix(&have[i])
+		if is = append(is, p); slices.Contains(want, p) || p.Addr().IsLinkLocalUnicast() {
 			continue
 		}
 		if err := nl.AddrDel(l, &have[i]); err != nil {
@@ -285,13 +278,20 @@ func setAddresses(nl *netlink.Handle, l netlink.Link, want []netip.Prefix) error
 		if slices.Contains(is, p) {
 			continue
 		}
-		a := &netlink.Addr{IPNet: &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}}
-		if p.Addr().Is6() {
-			a.Flags = unix.IFA_F_NODAD // a link of two ends, both configured here
+		if err := addAddress(nl, l, p); err != nil {
+			return err
 		}
-		if err := nl.AddrAdd(l, a); err != nil {
-			return fmt.Errorf("add address %s to %s: %w", p, name, err)
-		}
+	}
+	return nil
+}
+
+func addAddress(nl *netlink.Handle, l netlink.Link, p netip.Prefix) error {
+	a := &netlink.Addr{IPNet: &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}}
+	if p.Addr().Is6() {
+		a.Flags = unix.IFA_F_NODAD // a link of two ends, both configured here
+	}
+	if err := nl.AddrAdd(l, a); err != nil {
+		return fmt.Errorf("add address %s to %s: %w", p, l.Attrs().Name, err)
 	}
 	return nil
 }

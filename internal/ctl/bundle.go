@@ -117,6 +117,8 @@ func (b *bundle) collect(ctx context.Context, telemetry string) (node string, er
 	b.message("flows.json", flows, err)
 	records, err := ask(ctx, a, pncv1.NewRecordServiceClient, pncv1.RecordServiceClient.ListRecords, &pncv1.ListRecordsRequest{Limit: bundleRows})
 	b.message("records.json", records, err)
+	changes, err := ask(ctx, a, pncv1.NewRecordServiceClient, pncv1.RecordServiceClient.ListHostChanges, &pncv1.ListHostChangesRequest{})
+	b.message("host-changes.json", changes, err)
 	counters, err := ask(ctx, a, pncv1.NewRecordServiceClient, pncv1.RecordServiceClient.ListCounters, &pncv1.ListCountersRequest{})
 	b.message("counters.json", counters, err)
 

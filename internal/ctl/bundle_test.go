@@ -75,7 +75,7 @@ func TestBundleHoldsEverythingAndNoSecrets(t *testing.T) {
 	}
 	files := readBundle(t, data)
 	want := []string{
-		"capabilities.json", "config.yaml", "counters.json", "flows.json", "goroutines.txt", "metrics.txt", "neighbors.json",
+		"capabilities.json", "config.yaml", "counters.json", "flows.json", "goroutines.txt", "host-changes.json", "metrics.txt", "neighbors.json",
 		"readyz.txt", "records.json", "rejected.json", "status.json", "version.json",
 	}
 	if got := slices.Sorted(maps.Keys(files)); !slices.Equal(got, want) {

@@ -90,7 +90,10 @@ func (a *app) statusTable(w io.Writer, st *pncv1.GetStatusResponse) error {
 	if err := g.flush(); err != nil {
 		return err
 	}
-	return a.senderTable(w, st.GetSenders())
+	if err := a.senderTable(w, st.GetSenders()); err != nil {
+		return err
+	}
+	return objectTable(w, st.GetObjects())
 }
 
 func (a *app) versionCommand() *cobra.Command {

@@ -104,6 +104,7 @@ func (a *app) recordsCommand() *cobra.Command {
 	cmd.Flags().Uint32Var(&limit, "limit", 0, "at most this many of the newest (default 1000)")
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "show what is kept, then each new record as it is made")
 	cmd.Flags().Uint32Var(&count, "count", 0, "with --follow: end after so many records (default: never)")
+	cmd.AddCommand(a.hostChangesCommand())
 	return cmd
 }
 

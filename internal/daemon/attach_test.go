@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	pncv1 "pncd/api/pnc/v1"
 	"pncd/dataplane/host"
 	"pncd/internal/config"
 	"pncd/internal/testwait"
@@ -18,14 +20,26 @@ import (
 
 // kernel is what an attachment does, in words.
 type kernel struct {
-	mu   sync.Mutex
-	log  []string
-	fail error
+	mu    sync.Mutex
+	log   []string
+	fail  error
+	added []host.Address // by the next mend
 }
 
-func (k *kernel) ensure(v host.VethConfig) error {
-	return k.do("make " + v.Name + " " + v.PeerNamespace)
+func (k *kernel) ensure(v host.VethConfig) (bool, error) {
+	err := k.do("make " + v.Name + " " + v.PeerNamespace)
+	return err == nil, err
 }
+
+func (k *kernel) mend(v host.VethConfig) ([]host.Address, error) {
+	err := k.do("mend " + v.Name)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	added := k.added
+	k.added = nil
+	return added, err
+}
+
 func (k *kernel) remove(v host.VethConfig) error { return k.do("remove " + v.Name) }
 
 func (k *kernel) do(what string) error {
@@ -89,6 +103,78 @@ func TestVethPairsAreMadeKeptAndRemoved(t *testing.T) {
 	}
 	if !strings.HasSuffix(k.text(), ", remove isis0") {
 		t.Errorf("not removed at the end: %s", k.text())
+	}
+}
+
+func TestWhatSomebodyTookFromAPairIsPutBackWithARecord(t *testing.T) {
+	log := logrus.New()
+	log.SetLevel(logrus.PanicLevel)
+	address, router := netip.MustParsePrefix("192.0.2.10/31"), netip.MustParsePrefix("192.0.2.11/31")
+	k, changes := &kernel{}, &kernel{}
+	a := newAttachment(map[string]host.VethConfig{"isis0": {Name: "isis0", Peer: "isis-r", PeerNamespace: "r", Addresses: []netip.Prefix{address}, PeerAddresses: []netip.Prefix{router}}}, log)
+	a.ensure, a.mend, a.remove, a.retry, a.look = k.ensure, k.mend, k.remove, time.Millisecond, time.Hour
+	a.onChange = func(kind pncv1.HostObjectKind, name, change string, err error) {
+		_ = changes.do(fmt.Sprint(enumName(kind.String(), "HOST_OBJECT_KIND_"), " ", name, " ", change, " ", err))
+	}
+	if got := fmt.Sprint(a.objects()); strings.Count(got, "not made yet") != 3 {
+		t.Errorf("before the start: %s", got)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- a.run(ctx) }()
+	defer func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	k.want(t, "make isis0 r")
+	up := host.Interface{Link: host.Link{Up: true}, Addresses: []netip.Prefix{address}}
+	told := func(i host.Interface) { a.linksChanged([]string{"isis0"}, map[string]host.Interface{"isis0": i}) }
+	told(up)
+	told(host.Interface{}) // down: an operator's wish
+	up.Addresses = nil
+	k.mu.Lock()
+	k.added = []host.Address{{Interface: "isis0", Prefix: address}}
+	k.mu.Unlock()
+	told(up)
+	k.want(t, "make isis0 r, mend isis0")
+	changes.want(t, "address 192.0.2.10/31 of isis0 removed <nil>")
+	k.setFail(errors.New("no buffer space"))
+	told(up)
+	changes.want(t, "address 192.0.2.10/31 of isis0 removed <nil>, address isis0 addresses are lacking no buffer space")
+	if got := fmt.Sprint(a.objects()); strings.Count(got, "no buffer space") != 3 {
+		t.Errorf("objects: %s", got)
+	}
+	k.setFail(nil)
+	testwait.UntilRight(t, func() string {
+		if err := a.err("isis0"); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	a.linksChanged([]string{"isis0"}, nil)
+	changes.want(t, "address 192.0.2.10/31 of isis0 removed <nil>, address isis0 addresses are lacking no buffer space, veth isis0 removed <nil>")
+	if got := fmt.Sprint(a.objects()); strings.Contains(got, "error") || !strings.Contains(got, "192.0.2.11/31 of isis-r") {
+		t.Errorf("objects: %s", got)
+	}
+}
+
+func TestTheOtherEndsOfPairsAreLookedAt(t *testing.T) {
+	log := logrus.New()
+	log.SetLevel(logrus.PanicLevel)
+	k := &kernel{}
+	a := newAttachment(map[string]host.VethConfig{
+		"isis0": {Name: "isis0", PeerAddresses: []netip.Prefix{netip.MustParsePrefix("192.0.2.11/31")}},
+	}, log)
+	a.ensure, a.mend, a.remove, a.look = k.ensure, k.mend, k.remove, time.Millisecond
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- a.run(ctx) }()
+	k.want(t, "make isis0 , mend isis0")
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
 

@@ -27,8 +27,11 @@ func (d *Daemon) backends() api.Backends {
 }
 
 // partStateName is the name of a part's state in metrics, as in ready.
-func partStateName(s pncv1.PartState) string {
-	return strings.ToLower(strings.TrimPrefix(s.String(), "PART_STATE_"))
+func partStateName(s pncv1.PartState) string { return enumName(s.String(), "PART_STATE_") }
+
+// enumName is the name of an enum's value in output: without its prefix, as in nft-table.
+func enumName(value, prefix string) string {
+	return strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(value, prefix)), "_", "-")
 }
 
 func tlsSettings(t config.TLS) *api.TLSConfig {

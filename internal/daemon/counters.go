@@ -65,7 +65,7 @@ func (d *Daemon) counts() []count {
 		out = append(out, count{part: "learner", name: "late", value: p.learner.group.Late(), help: "Packets that came after a later one had been learned from."})
 	}
 	out = append(append(out, d.boundCounts()...), d.readinessCounts()...)
-	return append(append(append(out, d.apiCounts()...), d.bgpCounts()...), slices.Concat(d.boundaryCounts(), d.stationCounts(), d.isisCounts(), d.ospfCounts(), d.ospfapiCounts())...)
+	return append(append(append(out, d.apiCounts()...), d.bgpCounts()...), slices.Concat(d.boundaryCounts(), d.hostCounts(), d.stationCounts(), d.isisCounts(), d.ospfCounts(), d.ospfapiCounts())...)
 }
 
 // boundCounts tells where bounded state was too small, and where the kernel dropped what was to be heard.

@@ -105,8 +105,9 @@ func New(cfg *config.Config, path string, log *logrus.Logger) (*Daemon, error) {
 			return nil, err
 		}
 	}
-	d.boundary = &borderFilter{Filter: boundary.New(boundary.Config{}, log.WithField("part", "boundary"))}
+	d.boundary = &borderFilter{Filter: boundary.New(boundary.Config{OnChange: d.boundaryChanged}, log.WithField("part", "boundary"))}
 	d.attach = newAttachment(veths(cfg), log.WithField("part", "interfaces"))
+	d.attach.onChange = d.hostChanged
 	if cfg.ISIS != nil {
 		if err = d.newISIS(cfg); err != nil {
 			return nil, err

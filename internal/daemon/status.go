@@ -21,7 +21,7 @@ func (d *Daemon) Status(context.Context) (*pncv1.GetStatusResponse, error) {
 		CongestionNode: cfg.CongestionNode != nil, Proxy: cfg.Proxy != nil,
 		Ready: ready, NotReadyReasons: reasons, Parts: append(d.partList(), d.stationParts()...),
 		CapabilityRoutes: uint64(capabilities), CapabilityVersion: snapshot.Version(),
-		ConfigAppliedAt: stamp(time.Unix(0, d.appliedAt.Load())), ConfigPath: d.path,
+		ConfigAppliedAt: stamp(time.Unix(0, d.appliedAt.Load())), ConfigPath: d.path, Objects: d.objects(),
 	}
 	if cfg.Proxy != nil {
 		out.Advertise, out.Senders = cfg.Proxy.Advertise, d.senderStatus()

@@ -29,6 +29,7 @@ type Recorder struct {
 	Counters
 	node, boot string
 	ring       *ring
+	host       hostChanges
 
 	watchers atomic.Pointer[[]*Watcher] // replaced as a whole under mu
 	mu       sync.Mutex

@@ -289,7 +289,9 @@ type GetStatusResponse struct {
 	// Whether capabilities are announced always or when ready: `proxy.advertise`; empty when the node is no proxy.
 	Advertise string `protobuf:"bytes,19,opt,name=advertise,proto3" json:"advertise,omitempty"`
 	// Readiness by sender prefix, by context and prefix.
-	Senders       []*SenderReadiness `protobuf:"bytes,20,rep,name=senders,proto3" json:"senders,omitempty"`
+	Senders []*SenderReadiness `protobuf:"bytes,20,rep,name=senders,proto3" json:"senders,omitempty"`
+	// The kernel objects that pncd owns.
+	Objects       []*HostObject `protobuf:"bytes,21,rep,name=objects,proto3" json:"objects,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -460,6 +462,13 @@ func (x *GetStatusResponse) GetAdvertise() string {
 func (x *GetStatusResponse) GetSenders() []*SenderReadiness {
 	if x != nil {
 		return x.Senders
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetObjects() []*HostObject {
+	if x != nil {
+		return x.Objects
 	}
 	return nil
 }
@@ -1565,12 +1574,12 @@ var File_pnc_v1_node_proto protoreflect.FileDescriptor
 
 const file_pnc_v1_node_proto_rawDesc = "" +
 	"\n" +
-	"\x11pnc/v1/node.proto\x12\x06pnc.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16pnc/v1/readiness.proto\"[\n" +
+	"\x11pnc/v1/node.proto\x12\x06pnc.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x11pnc/v1/host.proto\x1a\x16pnc/v1/readiness.proto\"[\n" +
 	"\x04Part\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12'\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x11.pnc.v1.PartStateR\x05state\x12\x16\n" +
 	"\x06detail\x18\x03 \x01(\tR\x06detail\"\x12\n" +
-	"\x10GetStatusRequest\"\xf6\x05\n" +
+	"\x10GetStatusRequest\"\xa4\x06\n" +
 	"\x11GetStatusResponse\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04boot\x18\x02 \x01(\tR\x04boot\x12\x18\n" +
@@ -1596,7 +1605,8 @@ const file_pnc_v1_node_proto_rawDesc = "" +
 	"\vconfig_path\x18\x12 \x01(\tR\n" +
 	"configPath\x12\x1c\n" +
 	"\tadvertise\x18\x13 \x01(\tR\tadvertise\x121\n" +
-	"\asenders\x18\x14 \x03(\v2\x17.pnc.v1.SenderReadinessR\asenders\"\x0f\n" +
+	"\asenders\x18\x14 \x03(\v2\x17.pnc.v1.SenderReadinessR\asenders\x12,\n" +
+	"\aobjects\x18\x15 \x03(\v2\x12.pnc.v1.HostObjectR\aobjects\"\x0f\n" +
 	"\rEnableRequest\"1\n" +
 	"\x0eEnableResponse\x12\x1f\n" +
 	"\vwas_enabled\x18\x01 \x01(\bR\n" +
@@ -1759,6 +1769,7 @@ var file_pnc_v1_node_proto_goTypes = []any{
 	nil,                             // 26: pnc.v1.GetBoundaryResponse.PacketsEntry
 	(*timestamppb.Timestamp)(nil),   // 27: google.protobuf.Timestamp
 	(*SenderReadiness)(nil),         // 28: pnc.v1.SenderReadiness
+	(*HostObject)(nil),              // 29: pnc.v1.HostObject
 }
 var file_pnc_v1_node_proto_depIdxs = []int32{
 	0,  // 0: pnc.v1.Part.state:type_name -> pnc.v1.PartState
@@ -1766,38 +1777,39 @@ var file_pnc_v1_node_proto_depIdxs = []int32{
 	2,  // 2: pnc.v1.GetStatusResponse.parts:type_name -> pnc.v1.Part
 	27, // 3: pnc.v1.GetStatusResponse.config_applied_at:type_name -> google.protobuf.Timestamp
 	28, // 4: pnc.v1.GetStatusResponse.senders:type_name -> pnc.v1.SenderReadiness
-	27, // 5: pnc.v1.Neighbor.since:type_name -> google.protobuf.Timestamp
-	22, // 6: pnc.v1.Neighbor.nhc_disregarded:type_name -> pnc.v1.Neighbor.NhcDisregardedEntry
-	27, // 7: pnc.v1.Neighbor.stale_until:type_name -> google.protobuf.Timestamp
-	23, // 8: pnc.v1.Neighbor.malformed:type_name -> pnc.v1.Neighbor.MalformedEntry
-	24, // 9: pnc.v1.Neighbor.messages_sent:type_name -> pnc.v1.Neighbor.MessagesSentEntry
-	25, // 10: pnc.v1.Neighbor.messages_received:type_name -> pnc.v1.Neighbor.MessagesReceivedEntry
-	14, // 11: pnc.v1.ListNeighborsResponse.neighbors:type_name -> pnc.v1.Neighbor
-	1,  // 12: pnc.v1.RefreshNeighborRequest.direction:type_name -> pnc.v1.RefreshDirection
-	26, // 13: pnc.v1.GetBoundaryResponse.packets:type_name -> pnc.v1.GetBoundaryResponse.PacketsEntry
-	3,  // 14: pnc.v1.NodeService.GetStatus:input_type -> pnc.v1.GetStatusRequest
-	5,  // 15: pnc.v1.NodeService.Enable:input_type -> pnc.v1.EnableRequest
-	7,  // 16: pnc.v1.NodeService.Disable:input_type -> pnc.v1.DisableRequest
-	9,  // 17: pnc.v1.NodeService.Reload:input_type -> pnc.v1.ReloadRequest
-	11, // 18: pnc.v1.NodeService.GetConfig:input_type -> pnc.v1.GetConfigRequest
-	13, // 19: pnc.v1.NodeService.ListNeighbors:input_type -> pnc.v1.ListNeighborsRequest
-	16, // 20: pnc.v1.NodeService.RefreshNeighbor:input_type -> pnc.v1.RefreshNeighborRequest
-	18, // 21: pnc.v1.NodeService.GetBoundary:input_type -> pnc.v1.GetBoundaryRequest
-	20, // 22: pnc.v1.NodeService.SetLogLevel:input_type -> pnc.v1.SetLogLevelRequest
-	4,  // 23: pnc.v1.NodeService.GetStatus:output_type -> pnc.v1.GetStatusResponse
-	6,  // 24: pnc.v1.NodeService.Enable:output_type -> pnc.v1.EnableResponse
-	8,  // 25: pnc.v1.NodeService.Disable:output_type -> pnc.v1.DisableResponse
-	10, // 26: pnc.v1.NodeService.Reload:output_type -> pnc.v1.ReloadResponse
-	12, // 27: pnc.v1.NodeService.GetConfig:output_type -> pnc.v1.GetConfigResponse
-	15, // 28: pnc.v1.NodeService.ListNeighbors:output_type -> pnc.v1.ListNeighborsResponse
-	17, // 29: pnc.v1.NodeService.RefreshNeighbor:output_type -> pnc.v1.RefreshNeighborResponse
-	19, // 30: pnc.v1.NodeService.GetBoundary:output_type -> pnc.v1.GetBoundaryResponse
-	21, // 31: pnc.v1.NodeService.SetLogLevel:output_type -> pnc.v1.SetLogLevelResponse
-	23, // [23:32] is the sub-list for method output_type
-	14, // [14:23] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	29, // 5: pnc.v1.GetStatusResponse.objects:type_name -> pnc.v1.HostObject
+	27, // 6: pnc.v1.Neighbor.since:type_name -> google.protobuf.Timestamp
+	22, // 7: pnc.v1.Neighbor.nhc_disregarded:type_name -> pnc.v1.Neighbor.NhcDisregardedEntry
+	27, // 8: pnc.v1.Neighbor.stale_until:type_name -> google.protobuf.Timestamp
+	23, // 9: pnc.v1.Neighbor.malformed:type_name -> pnc.v1.Neighbor.MalformedEntry
+	24, // 10: pnc.v1.Neighbor.messages_sent:type_name -> pnc.v1.Neighbor.MessagesSentEntry
+	25, // 11: pnc.v1.Neighbor.messages_received:type_name -> pnc.v1.Neighbor.MessagesReceivedEntry
+	14, // 12: pnc.v1.ListNeighborsResponse.neighbors:type_name -> pnc.v1.Neighbor
+	1,  // 13: pnc.v1.RefreshNeighborRequest.direction:type_name -> pnc.v1.RefreshDirection
+	26, // 14: pnc.v1.GetBoundaryResponse.packets:type_name -> pnc.v1.GetBoundaryResponse.PacketsEntry
+	3,  // 15: pnc.v1.NodeService.GetStatus:input_type -> pnc.v1.GetStatusRequest
+	5,  // 16: pnc.v1.NodeService.Enable:input_type -> pnc.v1.EnableRequest
+	7,  // 17: pnc.v1.NodeService.Disable:input_type -> pnc.v1.DisableRequest
+	9,  // 18: pnc.v1.NodeService.Reload:input_type -> pnc.v1.ReloadRequest
+	11, // 19: pnc.v1.NodeService.GetConfig:input_type -> pnc.v1.GetConfigRequest
+	13, // 20: pnc.v1.NodeService.ListNeighbors:input_type -> pnc.v1.ListNeighborsRequest
+	16, // 21: pnc.v1.NodeService.RefreshNeighbor:input_type -> pnc.v1.RefreshNeighborRequest
+	18, // 22: pnc.v1.NodeService.GetBoundary:input_type -> pnc.v1.GetBoundaryRequest
+	20, // 23: pnc.v1.NodeService.SetLogLevel:input_type -> pnc.v1.SetLogLevelRequest
+	4,  // 24: pnc.v1.NodeService.GetStatus:output_type -> pnc.v1.GetStatusResponse
+	6,  // 25: pnc.v1.NodeService.Enable:output_type -> pnc.v1.EnableResponse
+	8,  // 26: pnc.v1.NodeService.Disable:output_type -> pnc.v1.DisableResponse
+	10, // 27: pnc.v1.NodeService.Reload:output_type -> pnc.v1.ReloadResponse
+	12, // 28: pnc.v1.NodeService.GetConfig:output_type -> pnc.v1.GetConfigResponse
+	15, // 29: pnc.v1.NodeService.ListNeighbors:output_type -> pnc.v1.ListNeighborsResponse
+	17, // 30: pnc.v1.NodeService.RefreshNeighbor:output_type -> pnc.v1.RefreshNeighborResponse
+	19, // 31: pnc.v1.NodeService.GetBoundary:output_type -> pnc.v1.GetBoundaryResponse
+	21, // 32: pnc.v1.NodeService.SetLogLevel:output_type -> pnc.v1.SetLogLevelResponse
+	24, // [24:33] is the sub-list for method output_type
+	15, // [15:24] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_pnc_v1_node_proto_init() }
@@ -1805,6 +1817,7 @@ func file_pnc_v1_node_proto_init() {
 	if File_pnc_v1_node_proto != nil {
 		return
 	}
+	file_pnc_v1_host_proto_init()
 	file_pnc_v1_readiness_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -1003,7 +1003,7 @@ var File_pnc_v1_record_proto protoreflect.FileDescriptor
 
 const file_pnc_v1_record_proto_rawDesc = "" +
 	"\n" +
-	"\x13pnc/v1/record.proto\x12\x06pnc.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17pnc/v1/capability.proto\x1a\x11pnc/v1/flow.proto\x1a\x14pnc/v1/outcome.proto\"\xe6\x01\n" +
+	"\x13pnc/v1/record.proto\x12\x06pnc.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17pnc/v1/capability.proto\x1a\x11pnc/v1/flow.proto\x1a\x11pnc/v1/host.proto\x1a\x14pnc/v1/outcome.proto\"\xe6\x01\n" +
 	"\aFlowKey\x12\x16\n" +
 	"\x06sender\x18\x01 \x01(\tR\x06sender\x12\x1a\n" +
 	"\breceiver\x18\x02 \x01(\tR\breceiver\x12\x1f\n" +
@@ -1072,11 +1072,12 @@ const file_pnc_v1_record_proto_rawDesc = "" +
 	"\x05value\x18\x03 \x01(\x04R\x05value\x12\x12\n" +
 	"\x04help\x18\x04 \x01(\tR\x04help\"C\n" +
 	"\x14ListCountersResponse\x12+\n" +
-	"\bcounters\x18\x01 \x03(\v2\x0f.pnc.v1.CounterR\bcounters2\xef\x01\n" +
+	"\bcounters\x18\x01 \x03(\v2\x0f.pnc.v1.CounterR\bcounters2\xc3\x02\n" +
 	"\rRecordService\x12F\n" +
 	"\vListRecords\x12\x1a.pnc.v1.ListRecordsRequest\x1a\x1b.pnc.v1.ListRecordsResponse\x12K\n" +
 	"\fWatchRecords\x12\x1b.pnc.v1.WatchRecordsRequest\x1a\x1c.pnc.v1.WatchRecordsResponse0\x01\x12I\n" +
-	"\fListCounters\x12\x1b.pnc.v1.ListCountersRequest\x1a\x1c.pnc.v1.ListCountersResponseB\x17Z\x15pncd/api/pnc/v1;pncv1b\x06proto3"
+	"\fListCounters\x12\x1b.pnc.v1.ListCountersRequest\x1a\x1c.pnc.v1.ListCountersResponse\x12R\n" +
+	"\x0fListHostChanges\x12\x1e.pnc.v1.ListHostChangesRequest\x1a\x1f.pnc.v1.ListHostChangesResponseB\x17Z\x15pncd/api/pnc/v1;pncv1b\x06proto3"
 
 var (
 	file_pnc_v1_record_proto_rawDescOnce sync.Once
@@ -1092,24 +1093,26 @@ func file_pnc_v1_record_proto_rawDescGZIP() []byte {
 
 var file_pnc_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_pnc_v1_record_proto_goTypes = []any{
-	(*FlowKey)(nil),               // 0: pnc.v1.FlowKey
-	(*EventNumber)(nil),           // 1: pnc.v1.EventNumber
-	(*CongestionRecord)(nil),      // 2: pnc.v1.CongestionRecord
-	(*TranslationRecord)(nil),     // 3: pnc.v1.TranslationRecord
-	(*Record)(nil),                // 4: pnc.v1.Record
-	(*RecordFilter)(nil),          // 5: pnc.v1.RecordFilter
-	(*ListRecordsRequest)(nil),    // 6: pnc.v1.ListRecordsRequest
-	(*ListRecordsResponse)(nil),   // 7: pnc.v1.ListRecordsResponse
-	(*WatchRecordsRequest)(nil),   // 8: pnc.v1.WatchRecordsRequest
-	(*WatchRecordsResponse)(nil),  // 9: pnc.v1.WatchRecordsResponse
-	(*ListCountersRequest)(nil),   // 10: pnc.v1.ListCountersRequest
-	(*Counter)(nil),               // 11: pnc.v1.Counter
-	(*ListCountersResponse)(nil),  // 12: pnc.v1.ListCountersResponse
-	(*CapabilityRoute)(nil),       // 13: pnc.v1.CapabilityRoute
-	(*Flow)(nil),                  // 14: pnc.v1.Flow
-	(*durationpb.Duration)(nil),   // 15: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 16: google.protobuf.Timestamp
-	(Outcome)(0),                  // 17: pnc.v1.Outcome
+	(*FlowKey)(nil),                 // 0: pnc.v1.FlowKey
+	(*EventNumber)(nil),             // 1: pnc.v1.EventNumber
+	(*CongestionRecord)(nil),        // 2: pnc.v1.CongestionRecord
+	(*TranslationRecord)(nil),       // 3: pnc.v1.TranslationRecord
+	(*Record)(nil),                  // 4: pnc.v1.Record
+	(*RecordFilter)(nil),            // 5: pnc.v1.RecordFilter
+	(*ListRecordsRequest)(nil),      // 6: pnc.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),     // 7: pnc.v1.ListRecordsResponse
+	(*WatchRecordsRequest)(nil),     // 8: pnc.v1.WatchRecordsRequest
+	(*WatchRecordsResponse)(nil),    // 9: pnc.v1.WatchRecordsResponse
+	(*ListCountersRequest)(nil),     // 10: pnc.v1.ListCountersRequest
+	(*Counter)(nil),                 // 11: pnc.v1.Counter
+	(*ListCountersResponse)(nil),    // 12: pnc.v1.ListCountersResponse
+	(*CapabilityRoute)(nil),         // 13: pnc.v1.CapabilityRoute
+	(*Flow)(nil),                    // 14: pnc.v1.Flow
+	(*durationpb.Duration)(nil),     // 15: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),   // 16: google.protobuf.Timestamp
+	(Outcome)(0),                    // 17: pnc.v1.Outcome
+	(*ListHostChangesRequest)(nil),  // 18: pnc.v1.ListHostChangesRequest
+	(*ListHostChangesResponse)(nil), // 19: pnc.v1.ListHostChangesResponse
 }
 var file_pnc_v1_record_proto_depIdxs = []int32{
 	13, // 0: pnc.v1.CongestionRecord.route:type_name -> pnc.v1.CapabilityRoute
@@ -1133,11 +1136,13 @@ var file_pnc_v1_record_proto_depIdxs = []int32{
 	6,  // 18: pnc.v1.RecordService.ListRecords:input_type -> pnc.v1.ListRecordsRequest
 	8,  // 19: pnc.v1.RecordService.WatchRecords:input_type -> pnc.v1.WatchRecordsRequest
 	10, // 20: pnc.v1.RecordService.ListCounters:input_type -> pnc.v1.ListCountersRequest
-	7,  // 21: pnc.v1.RecordService.ListRecords:output_type -> pnc.v1.ListRecordsResponse
-	9,  // 22: pnc.v1.RecordService.WatchRecords:output_type -> pnc.v1.WatchRecordsResponse
-	12, // 23: pnc.v1.RecordService.ListCounters:output_type -> pnc.v1.ListCountersResponse
-	21, // [21:24] is the sub-list for method output_type
-	18, // [18:21] is the sub-list for method input_type
+	18, // 21: pnc.v1.RecordService.ListHostChanges:input_type -> pnc.v1.ListHostChangesRequest
+	7,  // 22: pnc.v1.RecordService.ListRecords:output_type -> pnc.v1.ListRecordsResponse
+	9,  // 23: pnc.v1.RecordService.WatchRecords:output_type -> pnc.v1.WatchRecordsResponse
+	12, // 24: pnc.v1.RecordService.ListCounters:output_type -> pnc.v1.ListCountersResponse
+	19, // 25: pnc.v1.RecordService.ListHostChanges:output_type -> pnc.v1.ListHostChangesResponse
+	22, // [22:26] is the sub-list for method output_type
+	18, // [18:22] is the sub-list for method input_type
 	18, // [18:18] is the sub-list for extension type_name
 	18, // [18:18] is the sub-list for extension extendee
 	0,  // [0:18] is the sub-list for field type_name
@@ -1150,6 +1155,7 @@ func file_pnc_v1_record_proto_init() {
 	}
 	file_pnc_v1_capability_proto_init()
 	file_pnc_v1_flow_proto_init()
+	file_pnc_v1_host_proto_init()
 	file_pnc_v1_outcome_proto_init()
 	file_pnc_v1_record_proto_msgTypes[4].OneofWrappers = []any{
 		(*Record_Congestion)(nil),

@@ -21,9 +21,10 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	RecordService_ListRecords_FullMethodName  = "/pnc.v1.RecordService/ListRecords"
-	RecordService_WatchRecords_FullMethodName = "/pnc.v1.RecordService/WatchRecords"
-	RecordService_ListCounters_FullMethodName = "/pnc.v1.RecordService/ListCounters"
+	RecordService_ListRecords_FullMethodName     = "/pnc.v1.RecordService/ListRecords"
+	RecordService_WatchRecords_FullMethodName    = "/pnc.v1.RecordService/WatchRecords"
+	RecordService_ListCounters_FullMethodName    = "/pnc.v1.RecordService/ListCounters"
+	RecordService_ListHostChanges_FullMethodName = "/pnc.v1.RecordService/ListHostChanges"
 )
 
 // RecordServiceClient is the client API for RecordService service.
@@ -38,6 +39,8 @@ type RecordServiceClient interface {
 	WatchRecords(ctx context.Context, in *WatchRecordsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchRecordsResponse], error)
 	// Reads the exact counters.
 	ListCounters(ctx context.Context, in *ListCountersRequest, opts ...grpc.CallOption) (*ListCountersResponse, error)
+	// Lists the changes of somebody else to what pncd has in the kernel.
+	ListHostChanges(ctx context.Context, in *ListHostChangesRequest, opts ...grpc.CallOption) (*ListHostChangesResponse, error)
 }
 
 type recordServiceClient struct {
@@ -87,6 +90,16 @@ func (c *recordServiceClient) ListCounters(ctx context.Context, in *ListCounters
 	return out, nil
 }
 
+func (c *recordServiceClient) ListHostChanges(ctx context.Context, in *ListHostChangesRequest, opts ...grpc.CallOption) (*ListHostChangesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListHostChangesResponse)
+	err := c.cc.Invoke(ctx, RecordService_ListHostChanges_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // RecordServiceServer is the server API for RecordService service.
 // All implementations must embed UnimplementedRecordServiceServer
 // for forward compatibility.
@@ -99,6 +112,8 @@ type RecordServiceServer interface {
 	WatchRecords(*WatchRecordsRequest, grpc.ServerStreamingServer[WatchRecordsResponse]) error
 	// Reads the exact counters.
 	ListCounters(context.Context, *ListCountersRequest) (*ListCountersResponse, error)
+	// Lists the changes of somebody else to what pncd has in the kernel.
+	ListHostChanges(context.Context, *ListHostChangesRequest) (*ListHostChangesResponse, error)
 	mustEmbedUnimplementedRecordServiceServer()
 }
 
@@ -117,6 +132,9 @@ func (UnimplementedRecordServiceServer) WatchRecords(*WatchRecordsRequest, grpc.
 }
 func (UnimplementedRecordServiceServer) ListCounters(context.Context, *ListCountersRequest) (*ListCountersResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListCounters not implemented")
+}
+func (UnimplementedRecordServiceServer) ListHostChanges(context.Context, *ListHostChangesRequest) (*ListHostChangesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListHostChanges not implemented")
 }
 func (UnimplementedRecordServiceServer) mustEmbedUnimplementedRecordServiceServer() {}
 func (UnimplementedRecordServiceServer) testEmbeddedByValue()                       {}
@@ -186,6 +204,24 @@ func _RecordService_ListCounters_Handler(srv interface{}, ctx context.Context, d
 	return interceptor(ctx, in, info, handler)
 }
 
+func _RecordService_ListHostChanges_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListHostChangesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(RecordServiceServer).ListHostChanges(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: RecordService_ListHostChanges_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(RecordServiceServer).ListHostChanges(ctx, req.(*ListHostChangesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // RecordService_ServiceDesc is the grpc.ServiceDesc for RecordService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -200,6 +236,10 @@ var RecordService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListCounters",
 			Handler:    _RecordService_ListCounters_Handler,
+		},
+		{
+			MethodName: "ListHostChanges",
+			Handler:    _RecordService_ListHostChanges_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{
