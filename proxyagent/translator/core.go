@@ -29,15 +29,17 @@ type core struct {
 	flows FlowMap
 	local LocalAddresses
 
-	qps   *pace.Keyed[qpKey]
-	total *pace.Bucket
-	nodes *nodes
+	qps    *pace.Keyed[qpKey]
+	total  *pace.Bucket
+	shares Shares // in place of these two; nil without
+	nodes  *nodes
 }
 
 // decision is what becomes of one datagram.
 type decision struct {
 	rec    evidence.Record
 	cnp    roce.CNP // with the outcome translated: all but what the receipt number sets
+	number uint64   // receipt number, where it came with the share; else 0
 	packet []byte   // the CNP as it is sent; shares buf
 	buf    [roce.CNPLenIPv6]byte
 }
@@ -53,7 +55,7 @@ func newCore(s *settings, deps *Deps) *core {
 
 // decide fills d. With the outcome translated the CNP is due: stamp and send it.
 func (c *core) decide(s *settings, dg *Datagram, now time.Time, d *decision) {
-	d.packet = nil
+	d.packet, d.number = nil, 0
 	d.rec = evidence.Record{At: dg.At}
 	if d.rec.At.IsZero() {
 		d.rec.At = now
@@ -127,14 +129,9 @@ func (c *core) translate(s *settings, n *message.Notification, now time.Time, d 
 	if verdict != flowmap.Hit {
 		return outcomeOf(verdict)
 	}
-	q := c.qps.State(qpKey{sender: n.Src, sourceQP: e.SourceQP})
-	switch {
-	case !c.qps.Allowed(q, now):
-		return pncv1.Outcome_OUTCOME_PROXY_PACED
-	case !c.total.Take(now):
-		return pncv1.Outcome_OUTCOME_PROXY_RATE_LIMITED
+	if o := c.share(qpKey{sender: n.Src, sourceQP: e.SourceQP}, now, d); o != pncv1.Outcome_OUTCOME_PROXY_TRANSLATED {
+		return o
 	}
-	c.qps.Sent(q, now)
 	d.cnp = roce.CNP{
 		Src: n.Dst, Dst: n.Src, // as if from the receiver: so the sender's NIC finds its QP
 		TOS: s.CNPTOS, TTL: s.CNPTTL, PKey: e.PKey, DestQP: e.SourceQP,
@@ -142,6 +139,22 @@ func (c *core) translate(s *settings, n *message.Notification, now time.Time, d 
 	if d.cnp.PKey == 0 {
 		d.cnp.PKey = s.CNPPKey
 	}
+	return pncv1.Outcome_OUTCOME_PROXY_TRANSLATED
+}
+
+// share uses up a share of the Source QP and of the total, or says which of them there was none of.
+func (c *core) share(k qpKey, now time.Time, d *decision) evidence.Outcome {
+	if c.shares != nil {
+		return c.sharedShare(k, d)
+	}
+	q := c.qps.State(k)
+	switch {
+	case !c.qps.Allowed(q, now):
+		return pncv1.Outcome_OUTCOME_PROXY_PACED
+	case !c.total.Take(now):
+		return pncv1.Outcome_OUTCOME_PROXY_RATE_LIMITED
+	}
+	c.qps.Sent(q, now)
 	return pncv1.Outcome_OUTCOME_PROXY_TRANSLATED
 }
 

@@ -169,7 +169,11 @@ func (t *Translator) transmit(due []*decision) {
 		t.packets = t.packets[:0]
 		var failed error
 		for i, d := range due {
-			if failed = d.stamp(t.receipt + uint64(i) + 1); failed != nil {
+			number := t.receipt + uint64(i) + 1
+			if d.number != 0 {
+				number = d.number
+			}
+			if failed = d.stamp(number); failed != nil {
 				break
 			}
 			t.packets = append(t.packets, d.packet)
@@ -184,7 +188,9 @@ func (t *Translator) transmit(due []*decision) {
 				}
 			}
 		}
-		t.receipt += uint64(sent)
+		for _, d := range due[:sent] {
+			t.receipt = max(t.receipt+1, d.number)
+		}
 		due = due[sent:]
 		if failed != nil {
 			due[0].refuse(failed)

@@ -1,0 +1,225 @@
+package translate
+
+import (
+	"container/list"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"pncd/dataplane/roce"
+)
+
+// Flow names a flow as a notification does.
+type Flow struct {
+	Sender, Receiver netip.Addr
+	DestQP           uint32 // 24 bits
+}
+
+// Answer is what the Source-QP map says of a flow, and how its CNPs look.
+type Answer struct {
+	CNP     roce.CNP  // without source port and IPv4 identification; Dst and DestQP are the sender's
+	Until   time.Time // when it stops being one unless it is Put again
+	Version uint64    // given back in events
+}
+
+// sourceQP is what pacing goes by.
+type sourceQP struct {
+	sender netip.Addr
+	qp     uint32
+}
+
+// pacing is a place in the program's array of what Source QPs have used.
+type pacing struct {
+	index uint32
+	of    sourceQP
+	uses  int           // answers that name it
+	idle  *list.Element // without any: where it stands among those to be given away
+}
+
+// entry is one answer in the kernel.
+type entry struct {
+	index uint32
+	pace  *pacing
+}
+
+// answers keeps account of the places in the program's arrays.
+type answers struct {
+	maps *translateMaps
+
+	mu      sync.Mutex
+	closed  bool
+	entries map[Flow]entry
+	free    []uint32 // places for answers
+	made    uint32   // places that were ever used
+	limit   uint32
+	paces   map[sourceQP]*pacing
+	idle    list.List // of *pacing, the longest idle first
+}
+
+func newAnswers(maps *translateMaps, limit int) *answers {
+	return &answers{maps: maps, limit: uint32(limit), entries: map[Flow]entry{}, paces: map[sourceQP]*pacing{}}
+}
+
+func (a *answers) close() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.closed = true
+}
+
+// Put sets the answer of a flow. Errors wrap ErrFull and ErrClosed, or say what a CNP can't have.
+func (t *Translator) Put(f Flow, ans Answer) error { return t.answers.put(f, &ans) }
+
+// Remove ends the answer of a flow, if there is one.
+func (t *Translator) Remove(f Flow) error { return t.answers.remove(f) }
+
+// Answers says how many there are.
+func (t *Translator) Answers() int {
+	t.answers.mu.Lock()
+	defer t.answers.mu.Unlock()
+	return len(t.answers.entries)
+}
+
+// Flows lists the flows that have an answer, in no order.
+func (t *Translator) Flows() []Flow {
+	t.answers.mu.Lock()
+	defer t.answers.mu.Unlock()
+	out := make([]Flow, 0, len(t.answers.entries))
+	for f := range t.answers.entries {
+		out = append(out, f)
+	}
+	return out
+}
+
+func (f *Flow) key() translateFlowKey {
+	return translateFlowKey{Sender: f.Sender.As16(), Receiver: f.Receiver.As16(), DestQp: f.DestQP}
+}
+
+func (a *answers) put(f Flow, ans *Answer) error {
+	v := translateReady{Key: f.key(), Version: ans.Version, SourceQp: ans.CNP.DestQP}
+	if err := v.template(ans.CNP); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
+		return fmt.Errorf("kernel translator: answer: %w", ErrClosed)
+	}
+	e, there := a.entries[f]
+	if !there {
+		switch n := len(a.free); {
+		case n > 0:
+			e.index, a.free = a.free[n-1], a.free[:n-1]
+		case a.made < a.limit:
+			e.index = a.made
+			a.made++
+		default:
+			return fmt.Errorf("kernel translator: answer: %w", ErrFull)
+		}
+	}
+	p, err := a.pacing(sourceQP{ans.CNP.Dst, ans.CNP.DestQP})
+	if err == nil {
+		a.use(p)
+		v.Pace = p.index
+		if v.Until, err = monotonic(ans.Until); err == nil {
+			err = a.maps.Answers.Update(e.index, &translateAnswer{Ready: v}, ebpf.UpdateLock)
+		}
+		if err == nil && !there {
+			err = a.maps.Flows.Update(&v.Key, e.index, ebpf.UpdateAny)
+		}
+	}
+	if err != nil {
+		if p != nil {
+			a.unuse(p)
+		}
+		if !there {
+			a.free = append(a.free, e.index)
+		}
+		return fmt.Errorf("kernel translator: answer: %w", err)
+	}
+	if there {
+		a.unuse(e.pace)
+	}
+	a.entries[f] = entry{e.index, p}
+	return nil
+}
+
+func (a *answers) remove(f Flow) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	e, there := a.entries[f]
+	if a.closed || !there {
+		return nil
+	}
+	k := f.key()
+	// First the answer: a look-up that has the index already finds none.
+	err := a.maps.Answers.Update(e.index, &translateAnswer{}, ebpf.UpdateLock)
+	if derr := a.maps.Flows.Delete(&k); !errors.Is(derr, ebpf.ErrKeyNotExist) {
+		err = errors.Join(err, derr)
+	}
+	if err != nil {
+		return fmt.Errorf("kernel translator: remove an answer: %w", err)
+	}
+	delete(a.entries, f)
+	a.unuse(e.pace)
+	a.free = append(a.free, e.index)
+	return nil
+}
+
+// pacing finds the place of a Source QP, or gives it that of the one that has had no answer for longest. There are twice as
+// many as answers, so one is there.
+func (a *answers) pacing(q sourceQP) (*pacing, error) {
+	if p := a.paces[q]; p != nil {
+		if p.idle != nil {
+			a.idle.MoveToBack(p.idle)
+		}
+		return p, nil
+	}
+	p := &pacing{index: uint32(len(a.paces)), of: q}
+	if len(a.paces) >= 2*int(a.limit) {
+		oldest := a.idle.Front()
+		last := a.idle.Remove(oldest).(*pacing)
+		delete(a.paces, last.of)
+		p.index = last.index
+	}
+	p.idle = a.idle.PushBack(p)
+	a.paces[q] = p
+	if err := a.maps.Paces.Update(p.index, &translatePace{}, ebpf.UpdateAny); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (a *answers) use(p *pacing) {
+	if p.uses++; p.idle != nil {
+		a.idle.Remove(p.idle)
+		p.idle = nil
+	}
+}
+
+func (a *answers) unuse(p *pacing) {
+	if p.uses--; p.uses == 0 {
+		p.idle = a.idle.PushBack(p)
+	}
+}
+
+// monotonic turns a wall time into CLOCK_MONOTONIC.
+func monotonic(at time.Time) (uint64, error) {
+	now, err := monotonicNow()
+	if err != nil {
+		return 0, err
+	}
+	return uint64(max(int64(now)+int64(time.Until(at)), 0)), nil
+}
+
+func monotonicNow() (uint64, error) {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
+		return 0, fmt.Errorf("clock: %w", err)
+	}
+	return uint64(ts.Nano()), nil
+}

@@ -1,0 +1,97 @@
+package translate
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Attachment is the program on one interface. It goes with the process: a bpf_link is not kept without its owner.
+type Attachment struct {
+	t       *Translator
+	name    string
+	ifIndex int
+	native  bool
+	link    link.Link
+}
+
+// Attach puts the program on an interface of the network namespace of the calling thread: in the driver, or where that
+// has no XDP, in the stack. Notifications that come in by it are decided when accepted, else they are not of the
+// domain; CNPs may leave by it.
+//
+// Errors wrap ErrNoInterface, ErrPermission, ErrNotSupported, ErrBusy, ErrVLAN and ErrClosed.
+func (t *Translator) Attach(name string, accepted bool) (*Attachment, error) {
+	fail := func(err error) (*Attachment, error) {
+		return nil, fmt.Errorf("kernel translator: %s: %w", name, err)
+	}
+	l, err := netlink.LinkByName(name)
+	if err != nil {
+		return fail(fmt.Errorf("%w: create it, or correct its name in the configuration (%w)", ErrNoInterface, err))
+	}
+	attrs := l.Attrs()
+	if len(attrs.HardwareAddr) != 6 {
+		return fail(fmt.Errorf("%w: it is no Ethernet interface", ErrNotSupported))
+	}
+	if err := hiddenVLANs(attrs.Index, name); err != nil {
+		return fail(err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return fail(ErrClosed)
+	}
+	port := translatePort{Mac: [6]byte(attrs.HardwareAddr)}
+	if accepted {
+		port.Accepted = 1
+	}
+	a := &Attachment{t: t, name: name, ifIndex: attrs.Index}
+	if a.link, a.native, err = attach(t.programs.Translate, attrs.Index); err != nil {
+		return fail(err)
+	}
+	// Only now: the program may send by an interface that it is on.
+	if err := t.maps.Ports.Update(uint32(attrs.Index), &port, ebpf.UpdateAny); err != nil {
+		return fail(errors.Join(err, a.link.Close()))
+	}
+	t.attached[attrs.Index] = a
+	return a, nil
+}
+
+func attach(prog *ebpf.Program, ifIndex int) (l link.Link, native bool, err error) {
+	for _, mode := range []link.XDPAttachFlags{link.XDPDriverMode, link.XDPGenericMode} {
+		l, err = link.AttachXDP(link.XDPOptions{Interface: ifIndex, Program: prog, Flags: mode})
+		switch {
+		case err == nil:
+			return l, mode == link.XDPDriverMode, nil
+		case errors.Is(err, unix.EBUSY), errors.Is(err, unix.EEXIST):
+			return nil, false, fmt.Errorf("%w, and there can be one only: 'ip link show' names it, 'ip link set ... xdp off' or the end of its program takes it off; a learner in mode xdp is one, too (%w)", ErrBusy, err)
+		case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOTSUP), errors.Is(err, unix.ERANGE):
+			// No XDP in the driver, or not with these settings (MTU, offloads): in the stack, then.
+		default:
+			return nil, false, explain(err)
+		}
+	}
+	return nil, false, fmt.Errorf("%w: neither its driver nor the stack takes the program (%w)", ErrNotSupported, err)
+}
+
+// Interface returns the interface's name as given to Attach.
+func (a *Attachment) Interface() string { return a.name }
+
+// Native reports whether the program is in the driver, or else in the stack.
+func (a *Attachment) Native() bool { return a.native }
+
+// Check returns nil while the program is on the interface, and an error that wraps ErrNoInterface once that was deleted
+// or has left the namespace.
+func (a *Attachment) Check() error {
+	info, err := a.link.Info()
+	if err != nil {
+		return fmt.Errorf("kernel translator: %s: link: %w", a.name, err)
+	}
+	if xdp := info.XDP(); xdp == nil || xdp.Ifindex != uint32(a.ifIndex) {
+		return fmt.Errorf("kernel translator: %s: %w any more", a.name, ErrNoInterface)
+	}
+	return nil
+}

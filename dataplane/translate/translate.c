@@ -1,0 +1,688 @@
+//go:build ignore
+
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+
+// Translation in the kernel, for XDP: a notification that can be decided here becomes a CNP, or a counted drop; any
+// other packet goes on untouched, and so to the translator in user space. doc.go says which is which.
+
+#include "ip.h"
+
+// OPAQUE keeps clang from using what it knows of a value and the kernel's verifier doesn't.
+#define OPAQUE(x) asm volatile("" : "+r"(x))
+
+#define AF_INET  2
+#define AF_INET6 10
+#define LOOPBACK 1 // index of a namespace's loopback interface: routes are those of what this host sends
+
+#define ETH_LEN     14
+#define IPV4_LEN    20
+#define IPV6_LEN    40
+#define UDP_LEN     8
+#define FORMAT1_V4  16
+#define FORMAT1_V6  40
+#define CNP_V4      60
+#define CNP_V6      80
+#define ROCE_PORT   4791
+#define PORT_BASE   49152 // message.EventPortBase, EventPortCount
+#define PORT_COUNT  16384
+#define SECOND      1000000000ULL
+
+// Outcomes, by their numbers in pnc.v1.Outcome.
+#define TRANSLATED     32
+#define NOT_OUR_DOMAIN 36
+#define TTL_TOO_LOW    37
+#define NOT_ROCEV2     38
+#define NOT_OUR_PREFIX 40
+#define PACED          47
+#define RATE_LIMITED   48
+#define SEND_ERROR     50
+#define OUTCOMES       64
+
+// Why a notification to us goes on to user space.
+#define UP_DISABLED 0
+#define UP_CHECKSUM 1
+#define UP_FORMAT   2 // another length than format 1's, or addresses that no flow has
+#define UP_ANSWER   3 // no answer, or one that is too old
+#define UP_ROUTE    4 // no way to the sender by an interface of ours, or no neighbour there
+#define UP_RING     5 // it was to be recorded, and there was no room
+#define UP_FRAME    6 // the frame has no room for a CNP
+#define UPS         8
+
+struct prefix_key {
+	__u32 bits;   // 32 more than of the address
+	__u32 family; // 4, 6
+	__u8  addr[16];
+};
+
+struct flow_key {
+	__u8  sender[16]; // IPv4 as IPv4-mapped
+	__u8  receiver[16];
+	__u32 dest_qp;
+	__u32 context;
+};
+
+// ready is one entry of the Source-QP map with its CNP made ready. It names its flow: an index that was looked up may
+// belong to another one by then.
+struct ready {
+	__u64           until; // CLOCK_MONOTONIC, nanoseconds; 0: no answer
+	struct flow_key key;
+	__u64           version;
+	__u32           source_qp;
+	__u32           pace; // index of the Source QP's pacing
+	__u32           icrc; // with source port and IPv4 identification zero
+	__u32           sum;  // of what the IPv4 header's, or the IPv6 UDP checksum covers, without those two and the ICRC
+	__u32           len;  // of cnp: 60 or 80
+	__u32           unused;
+	__u8            cnp[CNP_V6]; // from the IP header on, those fields and the checksum zero
+};
+
+// answer is read and written under its lock.
+struct answer {
+	struct bpf_spin_lock lock;
+	__u32        unused;
+	struct ready ready;
+};
+
+// pace is what one Source QP has used. The lock is that of the total.
+struct pace {
+	__u64 last;   // when it last sent
+	__u64 second; // when the current second began
+	__u32 used;   // sent in the current second
+	__u32 sent;   // whether it ever sent
+};
+
+struct total {
+	struct bpf_spin_lock lock;
+	__u32 started;
+	__u64 credit; // nanoseconds
+	__u64 last;
+	__u64 receipt; // CNPs numbered
+};
+
+struct policy {
+	__u32  enabled;
+	__u32  sample; // one of so many decisions is recorded; 1: each, and none without
+	__u64  window;
+	__u64  interval; // of the total: nanoseconds of credit that a CNP costs
+	__u64  depth;    // nanoseconds of credit that the full bucket holds
+	__u32  per_second;
+	__be16 port;
+	__u8   min_ttl;
+	__u8   families; // 1: IPv4, 2: IPv6
+	__u8   own4[4];
+	__u8   own6[16];
+	__u8   unused[4];
+};
+
+// port is an interface that the program is on.
+struct port {
+	__u8  mac[6];
+	__u16 accepted; // notifications may come in by it
+};
+
+struct event {
+	__u64  at;
+	__u64  took; // nanoseconds
+	__u64  receipt;
+	__u64  version;
+	__u8   from[16], to[16];
+	__u8   payload[FORMAT1_V6];
+	__u32  ifindex;
+	__u32  source_qp;
+	__be16 from_port;
+	__u8   ttl, outcome, length, unused[3];
+};
+
+struct counters {
+	__u64 outcomes[OUTCOMES];
+	__u64 up[UPS];
+	__u64 lost;    // decisions that were to be recorded, in sampling, and there was no room
+	__u64 decided; // all outcomes
+};
+
+// work is what is known of the packet.
+struct work {
+	__u8   from[16], to[16];
+	__u8   payload[FORMAT1_V6];
+	__be16 from_port;
+	__u8   ttl, length, v6;
+	__u8   unused[3];
+	__u64  now;
+	struct flow_key key;
+	struct ready    answer;
+	__u64  fib[sizeof(struct bpf_fib_lookup) / 8];
+};
+
+struct request {
+	__u32 pace;
+	__u32 outcome;
+	__u64 receipt;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct policy);
+} policies SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct total);
+} totals SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); // set by user space
+	__type(key, __u32);
+	__type(value, struct pace);
+} paces SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); // set by user space
+	__type(key, __u32);
+	__type(value, struct answer);
+} answers SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1); // set by user space
+	__type(key, struct flow_key);
+	__type(value, __u32);
+} flows SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, struct prefix_key);
+	__type(value, __u32);
+} accept SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, struct prefix_key);
+	__type(value, __u32);
+} served SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 256);
+	__type(key, __u32);
+	__type(value, struct port);
+} ports SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct counters);
+} counts SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct work);
+} works SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096); // set by user space
+	__type(value, struct event);
+} events SEC(".maps");
+
+// How an octet of the IPv4 identification, high and low, and of the source port changes the ICRC.
+volatile const __u32 icrc_tables[4][256];
+
+// Tests turn the clock.
+volatile const __u32 turned;
+__u64 turned_to;
+
+INLINE __u64 clock(void)
+{
+	return turned ? turned_to : bpf_ktime_get_ns();
+}
+
+INLINE int same(const void *a, const void *b, const int n)
+{
+	const __u8 *x = a, *y = b;
+	int d = 0;
+#pragma unroll
+	for (int i = 0; i < n; i++)
+		d |= x[i] ^ y[i];
+	return !d;
+}
+
+// fold is the one's complement sum, in the order of the octets that were added.
+INLINE __u16 fold(__u64 sum)
+{
+	sum = (sum >> 32) + (sum & 0xFFFFFFFF);
+	sum = (sum >> 32) + (sum & 0xFFFFFFFF);
+	sum = (sum >> 16) + (sum & 0xFFFF);
+	sum = (sum >> 16) + (sum & 0xFFFF);
+	return (sum >> 16) + (sum & 0xFFFF);
+}
+
+// add sums n octets, a multiple of 4.
+INLINE __u64 add(__u64 sum, const void *p, const int n)
+{
+#pragma unroll
+	for (int i = 0; i < n; i += 4) {
+		__u32 v;
+		__builtin_memcpy(&v, p + i, 4);
+		sum += v;
+	}
+	return sum;
+}
+
+INLINE void map4(__u8 to[16], const void *from)
+{
+	__builtin_memset(to, 0, 10);
+	to[10] = to[11] = 0xFF;
+	__builtin_memcpy(to + 12, from, 4);
+}
+
+INLINE int up(struct counters *c, __u32 why)
+{
+	c->up[why & (UPS - 1)]++;
+	return XDP_PASS;
+}
+
+// Results of reading the packet.
+#define NOT_OURS -1
+#define OURS     -2 // else one of the reasons to go on
+
+// read_udp takes the datagram after sum, that of the pseudo header without the length.
+INLINE int read_udp(struct work *w, struct udp_header *u, void *end, __u32 octets, __u64 sum)
+{
+	if (bpf_ntohs(u->len) != octets)
+		return NOT_OURS; // the stack drops it, or takes less than there is
+	w->from_port = u->src;
+	w->length = octets - UDP_LEN;
+	const void *data = u + 1;
+	if (octets == UDP_LEN + FORMAT1_V4 && data + FORMAT1_V4 <= end) {
+		__builtin_memcpy(w->payload, data, FORMAT1_V4);
+		sum = add(sum, u, UDP_LEN + FORMAT1_V4);
+	} else if (octets == UDP_LEN + FORMAT1_V6 && data + FORMAT1_V6 <= end) {
+		__builtin_memcpy(w->payload, data, FORMAT1_V6);
+		sum = add(sum, u, UDP_LEN + FORMAT1_V6);
+	} else {
+		return UP_FORMAT;
+	}
+	if (u->sum ? fold(sum + u->len) != 0xFFFF : w->v6)
+		return UP_CHECKSUM;
+	return OURS;
+}
+
+INLINE int read_ipv4(struct work *w, struct policy *p, void *data, void *end)
+{
+	struct ipv4_header *h = data + ETH_LEN;
+	struct udp_header *u = (void *)(h + 1);
+	if ((void *)(u + 1) > end || h->version != 0x45 || h->proto != IP_UDP || h->frag & bpf_htons(0x3FFF) ||
+	    u->dst != p->port || !(p->families & 1) || !same(&h->dst, p->own4, 4))
+		return NOT_OURS;
+	__u32 total = bpf_ntohs(h->total);
+	if (total < IPV4_LEN + UDP_LEN || data + ETH_LEN + total > end || fold(add(0, h, IPV4_LEN)) != 0xFFFF)
+		return NOT_OURS;
+	map4(w->from, &h->src);
+	map4(w->to, &h->dst);
+	w->ttl = h->ttl;
+	w->v6 = 0;
+	return read_udp(w, u, end, total - IPV4_LEN, add(bpf_htons(IP_UDP), &h->src, 8));
+}
+
+INLINE int read_ipv6(struct work *w, struct policy *p, void *data, void *end)
+{
+	struct ipv6_header *h = data + ETH_LEN;
+	struct udp_header *u = (void *)(h + 1);
+	if ((void *)(u + 1) > end || bpf_ntohl(h->version) >> 28 != 6 || h->next != IP_UDP ||
+	    u->dst != p->port || !(p->families & 2) || !same(h->dst, p->own6, 16))
+		return NOT_OURS;
+	__u32 payload = bpf_ntohs(h->payload);
+	if (payload < UDP_LEN || data + ETH_LEN + IPV6_LEN + payload > end)
+		return NOT_OURS;
+	__builtin_memcpy(w->from, h->src, 16);
+	__builtin_memcpy(w->to, h->dst, 16);
+	w->ttl = h->hops;
+	w->v6 = 1;
+	return read_udp(w, u, end, payload, add(bpf_htons(IP_UDP), h->src, 32));
+}
+
+// within looks an address up in a set of prefixes; an IPv4 one as IPv4-mapped.
+INLINE int within(void *set, const __u8 *addr, int v6)
+{
+	struct prefix_key k = {};
+	if (v6) {
+		k.bits = 32 + 128;
+		k.family = 6;
+		__builtin_memcpy(k.addr, addr, 16);
+	} else {
+		k.bits = 32 + 32;
+		k.family = 4;
+		__builtin_memcpy(k.addr, addr + 12, 4);
+	}
+	return bpf_map_lookup_elem(set, &k) != NULL;
+}
+
+// host is isHost of the translator in user space.
+INLINE int host4(const __u8 *a)
+{
+	const __u32 v = *(const __u32 *)a;
+	return v != 0 && v != 0xFFFFFFFF && (a[0] & 0xF0) != 0xE0;
+}
+
+INLINE int host6(const __u8 *a)
+{
+	const __be32 *w = (const __be32 *)a;
+	return (w[0] | w[1] | w[2] | w[3]) && a[0] != 0xFF && !is_mapped(w);
+}
+
+// read_flow makes the key of the flow named, and says whether it can be one; proto_port is protocol and destination port.
+INLINE int read_flow(struct work *w, int *roce)
+{
+	const __u8 *at;
+	int hosts;
+	if (w->length == FORMAT1_V4) {
+		map4(w->key.sender, w->payload);
+		map4(w->key.receiver, w->payload + 4);
+		hosts = host4(w->key.sender + 12) && host4(w->key.receiver + 12);
+		at = w->payload + 8;
+	} else {
+		__builtin_memcpy(w->key.sender, w->payload, 16);
+		__builtin_memcpy(w->key.receiver, w->payload + 16, 16);
+		hosts = host6(w->key.sender) && host6(w->key.receiver);
+		at = w->payload + 32;
+	}
+	*roce = at[2] == ROCE_PORT >> 8 && at[3] == (ROCE_PORT & 0xFF) && at[4] == IP_UDP;
+	w->key.dest_qp = at[5] << 16 | at[6] << 8 | at[7];
+	w->key.context = 0;
+	return hosts;
+}
+
+// record takes room for what is to be recorded. It is false when there has to be a record and is no room.
+INLINE int record(struct policy *p, struct counters *c, struct event **e)
+{
+	*e = NULL;
+	__u32 n = p->sample;
+	if (n > 1 && c->decided % n)
+		return 1;
+	*e = bpf_ringbuf_reserve(&events, sizeof(**e), 0);
+	if (*e)
+		return 1;
+	if (n <= 1)
+		return 0;
+	c->lost++;
+	return 1;
+}
+
+INLINE void submit(struct xdp_md *ctx, struct counters *c, struct work *w, struct event *e, __u32 outcome, __u64 receipt)
+{
+	c->decided++;
+	c->outcomes[outcome & (OUTCOMES - 1)]++;
+	if (!e)
+		return;
+	int answered = outcome == TRANSLATED || outcome == PACED || outcome == RATE_LIMITED;
+	e->at = w->now;
+	e->took = clock() - w->now;
+	e->receipt = receipt;
+	e->version = answered ? w->answer.version : 0;
+	e->source_qp = answered ? w->answer.source_qp : 0;
+	__builtin_memcpy(e->from, w->from, 16);
+	__builtin_memcpy(e->to, w->to, 16);
+	__builtin_memcpy(e->payload, w->payload, FORMAT1_V6);
+	e->ifindex = ctx->ingress_ifindex;
+	e->from_port = w->from_port;
+	e->ttl = w->ttl;
+	e->outcome = outcome;
+	e->length = w->length;
+	__builtin_memset(e->unused, 0, sizeof(e->unused));
+	bpf_ringbuf_submit(e, 0);
+}
+
+INLINE int refuse(struct xdp_md *ctx, struct policy *p, struct counters *c, struct work *w, __u32 outcome)
+{
+	struct event *e;
+	if (!record(p, c, &e))
+		return up(c, UP_RING);
+	submit(ctx, c, w, e, outcome, 0);
+	return XDP_DROP;
+}
+
+// take uses up a share of the Source QP and of the total, and gives a receipt number, or nothing of all three: as
+// package pace has it, but that times only go on. It returns the outcome.
+INLINE __u32 take(struct policy *p, __u32 index, __u64 now, __u64 *receipt)
+{
+	__u32 zero = 0, outcome;
+	struct total *t = bpf_map_lookup_elem(&totals, &zero);
+	struct pace *q = bpf_map_lookup_elem(&paces, &index);
+	if (!t || !q)
+		return SEND_ERROR; // no array has such a hole
+	__u64 window = p->window, interval = p->interval, depth = p->depth, at;
+	__u32 per_second = p->per_second;
+
+	bpf_spin_lock(&t->lock);
+	at = now < q->last ? q->last : now;
+	if (q->sent && (at - q->last < window || (at - q->second < SECOND && q->used >= per_second))) {
+		outcome = PACED;
+		goto out;
+	}
+	__u64 credit = t->credit, due = now < t->last ? t->last : now;
+	if (credit > depth)
+		credit = depth;
+	if (t->started) {
+		__u64 idle = due - t->last;
+		credit = idle >= depth - credit ? depth : credit + idle;
+	}
+	t->started = 1;
+	t->last = due;
+	if (credit < interval) {
+		t->credit = credit;
+		outcome = RATE_LIMITED;
+		goto out;
+	}
+	t->credit = credit - interval;
+	if (!q->sent || at - q->second >= SECOND) {
+		q->second = at;
+		q->used = 0;
+	}
+	q->sent = 1;
+	q->last = at;
+	q->used++;
+	*receipt = ++t->receipt;
+	outcome = TRANSLATED;
+out:
+	bpf_spin_unlock(&t->lock);
+	return outcome;
+}
+
+// find gives the answer of the flow, as one copy.
+INLINE int find(struct work *w)
+{
+	__u32 *index = bpf_map_lookup_elem(&flows, &w->key);
+	if (!index)
+		return 0;
+	__u32 i = *index;
+	struct answer *a = bpf_map_lookup_elem(&answers, &i);
+	if (!a)
+		return 0;
+	bpf_spin_lock(&a->lock);
+	__builtin_memcpy(&w->answer, &a->ready, sizeof(a->ready));
+	bpf_spin_unlock(&a->lock);
+	return w->now < w->answer.until && same(&w->answer.key, &w->key, sizeof(w->key));
+}
+
+// route finds the way to the sender, as for a packet of this host's own.
+INLINE int route(struct xdp_md *ctx, struct work *w)
+{
+	struct bpf_fib_lookup *f = (void *)w->fib;
+	__builtin_memset(f, 0, sizeof(*f));
+	f->l4_protocol = IP_UDP;
+	f->ifindex = LOOPBACK;
+	f->tot_len = w->answer.len;
+	if (w->answer.len == CNP_V4) {
+		f->family = AF_INET;
+		__builtin_memcpy(&f->ipv4_src, w->key.receiver + 12, 4);
+		__builtin_memcpy(&f->ipv4_dst, w->key.sender + 12, 4);
+	} else {
+		f->family = AF_INET6;
+		__builtin_memcpy(f->ipv6_src, w->key.receiver, 16);
+		__builtin_memcpy(f->ipv6_dst, w->key.sender, 16);
+		if (w->key.sender[0] == 0xFE && (w->key.sender[1] & 0xC0) == 0x80)
+			return 0; // link-local: which link is not known
+	}
+	if (bpf_fib_lookup(ctx, f, sizeof(*f), 0) != BPF_FIB_LKUP_RET_SUCCESS)
+		return 0;
+	__u32 to = f->ifindex;
+	return bpf_map_lookup_elem(&ports, &to) != NULL;
+}
+
+INLINE void finish_ipv4(__u8 *ip, struct work *w, __u64 receipt)
+{
+	__u32 id = (receipt - 1) % 0xFFFF + 1, port = PORT_BASE + receipt % PORT_COUNT;
+	OPAQUE(id); // bounds of the tables
+	OPAQUE(port);
+	__builtin_memcpy(ip, w->answer.cnp, CNP_V4);
+	ip[4] = id >> 8;
+	ip[5] = id;
+	ip[20] = port >> 8;
+	ip[21] = port;
+	__u16 sum = ~fold((__u64)w->answer.sum + id);
+	ip[10] = sum >> 8;
+	ip[11] = sum;
+	__u32 icrc = w->answer.icrc ^ icrc_tables[0][id >> 8 & 0xFF] ^ icrc_tables[1][id & 0xFF] ^
+		     icrc_tables[2][port >> 8 & 0xFF] ^ icrc_tables[3][port & 0xFF];
+	ip[56] = icrc;
+	ip[57] = icrc >> 8;
+	ip[58] = icrc >> 16;
+	ip[59] = icrc >> 24;
+}
+
+INLINE void finish_ipv6(__u8 *ip, struct work *w, __u64 receipt)
+{
+	__u32 port = PORT_BASE + receipt % PORT_COUNT;
+	OPAQUE(port);
+	__builtin_memcpy(ip, w->answer.cnp, CNP_V6);
+	ip[40] = port >> 8;
+	ip[41] = port;
+	__u32 icrc = w->answer.icrc ^ icrc_tables[2][port >> 8 & 0xFF] ^ icrc_tables[3][port & 0xFF];
+	ip[76] = icrc;
+	ip[77] = icrc >> 8;
+	ip[78] = icrc >> 16;
+	ip[79] = icrc >> 24;
+	__u16 sum = ~fold((__u64)w->answer.sum + port + __builtin_bswap32(icrc));
+	if (!sum)
+		sum = 0xFFFF;
+	ip[46] = sum >> 8;
+	ip[47] = sum;
+}
+
+// send makes the CNP out of the notification. Before a share is taken everything is there that it needs.
+INLINE int send(struct xdp_md *ctx, struct policy *p, struct counters *c, struct work *w)
+{
+	struct event *e;
+	if (!route(ctx, w))
+		return up(c, UP_ROUTE);
+	if (!record(p, c, &e))
+		return up(c, UP_RING);
+	int length = w->answer.len == CNP_V4 ? CNP_V4 : CNP_V6;
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	long room = end - data;
+	OPAQUE(room); // or a subtraction of 32 bits is made of it, which the kernel refuses
+	if (bpf_xdp_adjust_head(ctx, room - ETH_LEN - length)) {
+		if (e)
+			bpf_ringbuf_discard(e, 0);
+		return up(c, UP_FRAME);
+	}
+	__u64 receipt = 0;
+	__u32 outcome = take(p, w->answer.pace, w->now, &receipt);
+	data = (void *)(long)ctx->data;
+	end = (void *)(long)ctx->data_end;
+	struct ether_header *h = data;
+	if (outcome == TRANSLATED) {
+		if (length == CNP_V4 && data + ETH_LEN + CNP_V4 <= end) {
+			h->type = bpf_htons(ETH_IPV4);
+			finish_ipv4(data + ETH_LEN, w, receipt);
+		} else if (length == CNP_V6 && data + ETH_LEN + CNP_V6 <= end) {
+			h->type = bpf_htons(ETH_IPV6);
+			finish_ipv6(data + ETH_LEN, w, receipt);
+		} else {
+			outcome = SEND_ERROR; // adjust_head has made the room
+		}
+	}
+	submit(ctx, c, w, e, outcome, receipt);
+	if (outcome != TRANSLATED || data + ETH_LEN > end)
+		return XDP_DROP;
+	const struct bpf_fib_lookup *f = (const void *)w->fib;
+	__builtin_memcpy(h->dst, f->dmac, 6);
+	__builtin_memcpy(h->src, f->smac, 6);
+	if (f->ifindex == ctx->ingress_ifindex)
+		return XDP_TX;
+	return bpf_redirect(f->ifindex, 0);
+}
+
+SEC("xdp")
+int translate(struct xdp_md *ctx)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	struct ether_header *h = data;
+	__u32 zero = 0;
+	struct policy *p = bpf_map_lookup_elem(&policies, &zero);
+	struct work *w = bpf_map_lookup_elem(&works, &zero);
+	if (!p || !w || data + sizeof(*h) > end)
+		return XDP_PASS;
+	int r = NOT_OURS;
+	if (h->type == bpf_htons(ETH_IPV4))
+		r = read_ipv4(w, p, data, end);
+	else if (h->type == bpf_htons(ETH_IPV6))
+		r = read_ipv6(w, p, data, end);
+	if (r == NOT_OURS)
+		return XDP_PASS;
+	__u32 ifindex = ctx->ingress_ifindex;
+	struct port *port = bpf_map_lookup_elem(&ports, &ifindex);
+	struct counters *c = bpf_map_lookup_elem(&counts, &zero);
+	if (!port || !c || !same(h->dst, port->mac, 6))
+		return XDP_PASS;
+	if (!p->enabled)
+		return up(c, UP_DISABLED);
+	if (r != OURS)
+		return up(c, r);
+	w->now = clock();
+	int roce;
+	if (!read_flow(w, &roce))
+		return up(c, UP_FORMAT);
+	if (!port->accepted || !within(&accept, w->from, w->v6))
+		return refuse(ctx, p, c, w, NOT_OUR_DOMAIN);
+	if (w->ttl < p->min_ttl)
+		return refuse(ctx, p, c, w, TTL_TOO_LOW);
+	if (!roce)
+		return refuse(ctx, p, c, w, NOT_ROCEV2);
+	if (!within(&served, w->key.sender, w->length == FORMAT1_V6))
+		return refuse(ctx, p, c, w, NOT_OUR_PREFIX);
+	if (!find(w))
+		return up(c, UP_ANSWER);
+	return send(ctx, p, c, w);
+}
+
+// share is for user space, which runs it for the CNPs that it sends itself: so that limits and receipt numbers hold for both.
+SEC("xdp")
+int share(struct xdp_md *ctx)
+{
+	struct request *r = (void *)(long)ctx->data;
+	__u32 zero = 0;
+	struct policy *p = bpf_map_lookup_elem(&policies, &zero);
+	if (!p || (void *)(r + 1) > (void *)(long)ctx->data_end)
+		return XDP_ABORTED;
+	__u64 receipt = 0;
+	r->outcome = take(p, r->pace, clock(), &receipt);
+	r->receipt = receipt;
+	return XDP_DROP;
+}
+
+// bpf_fib_lookup is for programs under the GPL only, hence the second licence of this file.
+char _license[] SEC("license") = "GPL";

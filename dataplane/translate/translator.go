@@ -1,0 +1,102 @@
+package translate
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/ringbuf"
+)
+
+// Translator is the program with its maps. Its methods work from any thread but Attach, and may be called at the same
+// time.
+type Translator struct {
+	programs translatePrograms
+	maps     translateMaps
+	vars     translateVariables
+	reader   *ringbuf.Reader
+	answers  *answers
+
+	running sync.Mutex // held by Run
+	closing chan struct{}
+	once    sync.Once
+
+	mu       sync.Mutex // of what follows, and of writing the policy
+	closed   bool
+	enabled  bool
+	policy   translatePolicy
+	prefixes [2]prefixSet // accept, served
+	attached map[int]*Attachment
+}
+
+// Open loads the program. It needs CAP_BPF and CAP_NET_ADMIN. Nothing is translated before SetPolicy, SetEnabled and
+// Attach.
+//
+// Errors wrap ErrPermission and ErrNotSupported, or name the field of c that is out of range.
+func Open(c Config) (*Translator, error) { return open(c, false) }
+
+// open is Open; with turned, the program's clock is the variable turned_to.
+func open(c Config, turned bool) (*Translator, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	spec, err := loadTranslate()
+	if err != nil {
+		return nil, fmt.Errorf("kernel translator: read the program: %w", err)
+	}
+	spec.Maps[translateMapAnswers].MaxEntries = uint32(c.MaxAnswers)
+	spec.Maps[translateMapFlows].MaxEntries = uint32(c.MaxAnswers)
+	spec.Maps[translateMapPaces].MaxEntries = uint32(2 * c.MaxAnswers)
+	spec.Maps[translateMapEvents].MaxEntries = uint32(c.RingSize)
+	err = spec.Variables[translateVarIcrcTables].Set(icrcTables())
+	if err == nil && turned {
+		err = spec.Variables[translateVarTurned].Set(uint32(1))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("kernel translator: constants: %w", err)
+	}
+	var o translateObjects
+	if err := spec.LoadAndAssign(&o, nil); err != nil {
+		return nil, fmt.Errorf("kernel translator: load the program: %w", explain(err))
+	}
+	t := &Translator{
+		programs: o.translatePrograms, maps: o.translateMaps, vars: o.translateVariables,
+		closing: make(chan struct{}), attached: map[int]*Attachment{},
+	}
+	t.answers = newAnswers(&t.maps, c.MaxAnswers)
+	t.prefixes = [2]prefixSet{{m: t.maps.Accept}, {m: t.maps.Served}}
+	t.reader, err = ringbuf.NewReader(t.maps.Events)
+	if err == nil {
+		err = t.maps.Totals.Update(uint32(0), &translateTotal{Receipt: c.Receipts}, ebpf.UpdateAny)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("kernel translator: %w", err), t.Close())
+	}
+	return t, nil
+}
+
+// Close takes the program off its interfaces, ends Run, waits for it, and releases program and maps. A second Close does
+// nothing.
+func (t *Translator) Close() error {
+	var err error
+	t.once.Do(func() {
+		close(t.closing)
+		t.mu.Lock()
+		t.closed = true
+		for _, a := range t.attached {
+			err = errors.Join(err, a.link.Close())
+		}
+		clear(t.attached)
+		t.mu.Unlock()
+		if t.reader != nil {
+			err = errors.Join(err, t.reader.Close())
+		}
+		t.running.Lock()
+		defer t.running.Unlock()
+		t.answers.close()
+		err = errors.Join(err, t.programs.Close(), t.maps.Close())
+	})
+	return err
+}

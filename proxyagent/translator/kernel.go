@@ -1,0 +1,81 @@
+package translator
+
+import (
+	"net/netip"
+	"time"
+
+	pncv1 "pncd/api/pnc/v1"
+	"pncd/proxyagent/evidence"
+	"pncd/proxyagent/flowmap"
+	"pncd/proxyagent/message"
+)
+
+// A translator in the kernel may stand in front of this one: it decides what it can, and this one the rest. What follows
+// is how the two are one proxy: they use up the same limits and receipt numbers, and what the kernel has decided is
+// recorded here.
+
+// Shares gives out what a CNP uses up, for all translators of a proxy.
+type Shares interface {
+	// Take takes a share of the Source QP's limits and of the total's, and a receipt number, for one CNP: the outcome is
+	// translated, else paced or rate-limited. It may be called from any goroutine.
+	Take(sender netip.Addr, sourceQP uint32) (outcome evidence.Outcome, receipt uint64, err error)
+}
+
+// SetShares lets the Translator take shares and receipt numbers from there from now on, and no longer by its own
+// configuration; nil ends that, with receipts the highest number that was given. A number whose CNP could not be sent is then not
+// used again.
+func (t *Translator) SetShares(s Shares, receipts uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.core.shares = s
+	t.receipt = max(t.receipt, receipts)
+}
+
+func (c *core) sharedShare(k qpKey, d *decision) evidence.Outcome {
+	outcome, receipt, err := c.shares.Take(k.sender, k.sourceQP)
+	if err != nil {
+		d.rec.Err = err.Error()
+		return pncv1.Outcome_OUTCOME_PROXY_SEND_ERROR
+	}
+	d.number = receipt
+	return outcome
+}
+
+// Decided is one notification that was decided in front of this Translator, by the same rules.
+type Decided struct {
+	Datagram Datagram
+	Outcome  evidence.Outcome
+	SourceQP uint32 // of the answer, where one was found
+	Version  uint64 // of that answer
+	Receipt  uint64 // of the CNP; zero when none was sent
+	Latency  time.Duration
+}
+
+// Record offers the record of a notification that was decided and counted elsewhere. With follow its event number is
+// followed; that needs all notifications of a node, not a sample.
+func (t *Translator) Record(x *Decided, follow bool, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	d := &t.slots[0]
+	d.skip(&x.Datagram, now, x.Outcome)
+	r := &d.rec.Translation
+	switch x.Outcome {
+	case pncv1.Outcome_OUTCOME_PROXY_NOT_OUR_DOMAIN, pncv1.Outcome_OUTCOME_PROXY_TTL_TOO_LOW:
+	default:
+		if follow {
+			r.Gap = t.core.nodes.observe(x.Datagram.From, x.Datagram.To, now)
+		}
+	}
+	if x.Version != 0 {
+		k := flowmap.Key{Sender: d.rec.Flow.Sender, Receiver: d.rec.Flow.Receiver, DestQP: d.rec.Flow.DestQP}
+		if e, verdict := t.core.flows.Lookup(k, x.Datagram.At); verdict != flowmap.Miss && e.Version == x.Version {
+			r.Entry = entryOf(&e)
+		} else { // it has changed since
+			r.Entry = evidence.MapEntry{SourceQP: x.SourceQP, Version: x.Version}
+		}
+	}
+	if x.Outcome == pncv1.Outcome_OUTCOME_PROXY_TRANSLATED {
+		r.SourceQP, r.Receipt, r.ReceiptPort, r.Latency = x.SourceQP, x.Receipt, message.EventPort(x.Receipt), x.Latency
+	}
+	t.recorder.Offer(&d.rec)
+}

@@ -1,0 +1,94 @@
+package translator
+
+import (
+	"errors"
+	"net/netip"
+	"testing"
+	"time"
+
+	pncv1 "pncd/api/pnc/v1"
+	"pncd/dataplane/roce"
+	"pncd/proxyagent/evidence"
+	"pncd/proxyagent/flowmap"
+	"pncd/proxyagent/message"
+)
+
+// others is a Shares whose numbers another translator uses, too: each second one is ours.
+type others struct {
+	last  uint64
+	never evidence.Outcome
+	err   error
+}
+
+func (o *others) Take(netip.Addr, uint32) (evidence.Outcome, uint64, error) {
+	if o.err != nil || o.never != 0 {
+		return o.never, 0, o.err
+	}
+	o.last += 2
+	return translated, o.last, nil
+}
+
+func TestSharedReceiptNumbersAreUsedAsTheyCome(t *testing.T) {
+	r := newRig(t, nil)
+	o := &others{last: 100}
+	r.SetShares(o, 0)
+	r.wire.fail = func(p []byte) error {
+		if c, err := roce.ParseCNP(p); err != nil || c.DestQP == 0x1000+2 {
+			return errQueue
+		}
+		return nil
+	}
+	r.Process(batchOf(5), start)
+	want := map[uint32]uint64{0: 102, 1: 104, 2: 0, 3: 108, 4: 110} // 106 could not be sent, and is gone
+	for _, rec := range r.rec.List(evidence.Filter{}, 0) {
+		if rec.Translation.Receipt != want[rec.Flow.DestQP] {
+			t.Errorf("QP %d: receipt %d, want %d", rec.Flow.DestQP, rec.Translation.Receipt, want[rec.Flow.DestQP])
+		}
+	}
+	if c, err := roce.ParseCNP(r.wire.packets[2]); err != nil || c.SrcPort != message.EventPort(108) {
+		t.Errorf("third CNP: %+v, %v", c, err)
+	}
+	for _, never := range []evidence.Outcome{paced, pncv1.Outcome_OUTCOME_PROXY_RATE_LIMITED} {
+		o.never = never
+		if got := r.one(notification(9, 9), 0).Outcome; got != never {
+			t.Errorf("outcome %v, want %v", got, never)
+		}
+	}
+	o.err = errors.New("closed")
+	if rec := r.one(notification(9, 9), 0); rec.Outcome != failed || rec.Err != "closed" {
+		t.Errorf("record %+v", rec)
+	}
+	r.SetShares(nil, 120)
+	if rec := r.one(notification(9, 9), 0); rec.Outcome != translated || rec.Translation.Receipt != 121 {
+		t.Errorf("outcome %v, receipt %d; want 121", rec.Outcome, rec.Translation.Receipt)
+	}
+	r.checkSum(t, 9)
+}
+
+func TestDecisionsElsewhereAreRecordedAndNotCounted(t *testing.T) {
+	r := newRig(t, nil)
+	decide := func(number uint64, o evidence.Outcome, version uint64, follow bool) evidence.Record {
+		x := Decided{Datagram: notification(5, number), Outcome: o, SourceQP: 0x1005, Version: version}
+		if o == translated {
+			x.Receipt, x.Latency = 7, time.Microsecond
+		}
+		r.Record(&x, follow, start)
+		return r.rec.List(evidence.Filter{}, 1)[0]
+	}
+	rec := decide(1, translated, 7, true)
+	if tr := rec.Translation; rec.Outcome != translated || rec.Flow.Sender != sender4 || tr.Node != node4 || tr.SourceQP != 0x1005 || tr.Receipt != 7 ||
+		tr.ReceiptPort != message.EventPort(7) || tr.Latency != time.Microsecond || tr.Entry.State != pncv1.FlowState(flowmap.StateConfirmed) || tr.Entry.PKey != 0x8001 {
+		t.Errorf("record %+v", rec)
+	}
+	if rec := decide(4, paced, 6, true); rec.Translation.Gap != 2 || rec.Translation.Entry.State != 0 || rec.Translation.Entry.Version != 6 || rec.Translation.SourceQP != 0 {
+		t.Errorf("of an entry that has changed since: %+v", rec)
+	}
+	decide(9, pncv1.Outcome_OUTCOME_PROXY_NOT_OUR_DOMAIN, 0, true)
+	decide(20, translated, 7, false)
+	if n := r.Nodes(); len(n) != 1 || n[0].Lost != 2 || n[0].Received != 2 {
+		t.Errorf("nodes %+v", n)
+	}
+	if r.rec.Sum(evidence.PartProxy) != 0 || r.rec.Made() != 4 {
+		t.Errorf("%d counted, %d records", r.rec.Sum(evidence.PartProxy), r.rec.Made())
+	}
+}
