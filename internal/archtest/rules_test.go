@@ -53,6 +53,7 @@ var rules = []rule{
 	{"dataplane/detect", []string{"dataplane/roce", "dataplane/tap"}},
 	{"dataplane/tap/taptest", []string{"dataplane/roce", "dataplane/tap"}},
 	{"dataplane/tap/kernel", []string{"dataplane/roce", "dataplane/tap"}},
+	{"dataplane/tap/kernel/kerneltest", []string{"dataplane/roce"}},
 	{"dataplane/...", []string{"dataplane/roce"}},
 
 	// The server asks the daemon through interfaces of its own.
@@ -91,6 +92,7 @@ var closed = []rule{
 	{"bgp/speakertest", []string{"integration/..."}},
 	{"dataplane/tap/taptest", []string{"integration/..."}},
 	{"dataplane/bpf/bpftest", nil},
+	{"dataplane/tap/kernel/kerneltest", nil}, // tests only
 	{"internal/testwait", nil}, // tests only
 	{"internal/testvectors", nil},
 }

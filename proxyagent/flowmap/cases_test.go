@@ -13,7 +13,7 @@ import (
 type score struct {
 	runs, directions, decided, wrong int
 	conns, ever                      int
-	packets                          int
+	packets, shown                   int
 	took                             time.Duration
 }
 
@@ -25,6 +25,7 @@ func (a *score) add(b score) {
 	a.conns += b.conns
 	a.ever += b.ever
 	a.packets += b.packets
+	a.shown += b.shown
 	a.took += b.took
 }
 
@@ -95,6 +96,17 @@ func runSeeds(cfg simConfig, seeds int) score {
 	return sum
 }
 
+// eachTap runs a test with a tap that shows all, and with one in the kernel that selects.
+func eachTap(t *testing.T, test func(t *testing.T, selects time.Duration)) {
+	for _, selects := range []time.Duration{0, simInterval} {
+		name := "a tap that shows all"
+		if selects > 0 {
+			name = "a tap that selects"
+		}
+		t.Run(name, func(t *testing.T) { test(t, selects) })
+	}
+}
+
 type simCase struct {
 	name     string
 	cfg      simConfig
@@ -122,8 +134,11 @@ func tableCases() []simCase {
 
 // TestSimulationTable holds the rules to the shares that they were designed for: no wrong pair at the end,
 // and decided not more than 5 points under the table.
-func TestSimulationTable(t *testing.T) {
+func TestSimulationTable(t *testing.T) { eachTap(t, testTable) }
+
+func testTable(t *testing.T, selects time.Duration) {
 	for _, c := range tableCases() {
+		c.cfg.selects = selects
 		for _, complete := range []bool{false, true} {
 			want := c.want
 			if complete {
@@ -149,6 +164,6 @@ func TestSimulationTable(t *testing.T) {
 }
 
 func line(name string, complete bool, r score, want float64) string {
-	return fmt.Sprintf("figures: %-66s complete=%-5v seeds=%d decided=%5.1f %% (table %5.1f) wrong=%d ever=%.2f %% packets=%d %.0f ms",
-		name, complete, r.runs, r.share(), want, r.wrong, r.everShare(), r.packets, float64(r.took.Milliseconds()))
+	return fmt.Sprintf("figures: %-66s complete=%-5v seeds=%d decided=%5.1f %% (table %5.1f) wrong=%d ever=%.2f %% packets=%d shown=%.0f %% %.0f ms",
+		name, complete, r.runs, r.share(), want, r.wrong, r.everShare(), r.packets, 100*float64(r.shown)/float64(max(r.packets, 1)), float64(r.took.Milliseconds()))
 }

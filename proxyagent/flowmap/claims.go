@@ -32,7 +32,8 @@ func sameEnds(a, b *link) bool {
 
 // claim takes both ends for l. By votes, a live link that names another peer refuses it; an exact claim
 // always wins. Links that lose an end are revoked; it returns them and whether the claim holds.
-func (c *claims) claim(l *link, now int64, exact bool) (lost [2]*link, ok bool) {
+func (m *Map) claim(l *link, now int64, exact bool) (lost [2]*link, ok bool) {
+	c := &m.claims
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ends := l.ends()
@@ -41,7 +42,7 @@ func (c *claims) claim(l *link, now int64, exact bool) (lost [2]*link, ok bool) 
 		if other == nil || other == l || other.revoked.Load() || sameEnds(other, l) {
 			continue
 		}
-		if !exact && now-other.lastSeen() <= liveFor {
+		if !exact && m.live(other, now) {
 			return [2]*link{}, false
 		}
 		lost[i] = other

@@ -118,7 +118,7 @@ func (sh *shard) cmREQ(o *Observation, key pairKey, from uint8, cm *roce.CM, at 
 	}
 	p := sh.pairs[key]
 	if p == nil {
-		p = sh.newPair(key, o.Packet)
+		p = sh.newPair(key, o.Packet.Src, o.Packet.Dst)
 	}
 	if mtu := cm.PathMTU; mtu >= 1 && mtu <= 5 {
 		p.mtu = 128 << mtu
@@ -150,7 +150,7 @@ func (sh *shard) cmFree(o *Observation, context uint32, owner netip.Addr, qp uin
 		return true
 	}
 	for _, s := range l.streams { // the owner's own packets go to the other side
-		if s.pair.addr[1-s.side] == owner && s.packets > 0 && at-s.lastAt <= liveFor && !s.id.sameSource(o) {
+		if s.pair.addr[1-s.side] == owner && s.packets > 0 && at-max(s.lastAt, sh.m.tapSeen(s)) <= liveFor && !s.id.sameSource(o) {
 			return false
 		}
 	}
@@ -187,7 +187,7 @@ func (sh *shard) cmREP(e *exchange, cm *roce.CM, at int64) {
 		s.setMetaPKey(e.pkey)
 		l.streams[half.side] = s
 	}
-	lost, _ := sh.m.claims.claim(l, at, true)
+	lost, _ := sh.m.claim(l, at, true)
 	sh.sweepLost(lost, at)
 	e.link = l
 	sh.pending.remove(e)

@@ -42,7 +42,7 @@ func (sh *shard) decide(c *candidate, source Source, at int64) {
 		l.cand = c
 	}
 	l.hits = min(c.hits, linkHitsMax/2)
-	lost, ok := sh.m.claims.claim(l, at, false)
+	lost, ok := sh.m.claim(l, at, false)
 	if !ok {
 		sh.c.Refused++
 		return

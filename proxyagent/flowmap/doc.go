@@ -6,6 +6,10 @@
 // UD packets. It is a pure state machine: it does no I/O, starts no goroutine, and takes every time
 // from its caller. It never guesses: what is not decided answers Undecided.
 //
+// A tap may show all packets, or select: then it shows of a pair that is decided only what may end the answer, tells with
+// each packet how far the flow was (Observation.Before), and is told by Due which flows are decided. What such a
+// tap has skipped is no evidence for or against anything.
+//
 // It is not for choosing a proxy (package pnc) nor for sending CNPs (package translator).
 //
 // Source: the draft's "Source QP" state (draft-xiao-fann-fast-cnp-with-proxy-05), which leaves learning

@@ -18,14 +18,13 @@ func (m *Map) Doubt(now time.Time) {
 		sh := &m.shards[i]
 		sh.mu.Lock()
 		for _, s := range sh.streams {
-			sh.doubtGap(s, at)
+			sh.doubtGap(s, at, "the tap missed traffic")
 		}
 		sh.mu.Unlock()
 	}
 }
 
-func (sh *shard) doubtGap(s *stream, at int64) {
-	const why = "the tap missed traffic"
+func (sh *shard) doubtGap(s *stream, at int64, why string) {
 	l := s.link
 	switch {
 	case l == nil:

@@ -15,7 +15,8 @@ type lab struct {
 	m   *Map
 	now time.Time
 
-	acked map[Key]uint32 // the first PSN that ack has acknowledged
+	acked    map[Key]uint32 // the first PSN that ack has acknowledged
+	selector *selector      // what the map is shown by; nil: all
 }
 
 var (
@@ -58,7 +59,12 @@ func (l *lab) packet(f flow, op roce.Opcode, psn uint32, ackReq bool, body []byt
 	p := &roce.Packet{Src: f.from, Dst: f.to, TTL: f.ttl, SrcPort: f.port, SrcMAC: [6]byte{2, 5: f.mac}, VLAN: f.vlan, FlowLabel: f.label}
 	p.BTH = roce.BTH{Opcode: op, PKey: 0xFFFF, DestQP: f.qp, PSN: psn & psnMask, AckReq: ackReq}
 	p.Body = body
-	l.m.Observe(&Observation{Packet: p, IfIndex: f.ifIndex, Context: f.context, At: l.now})
+	o := &Observation{Packet: p, IfIndex: f.ifIndex, Context: f.context, At: l.now}
+	if l.selector != nil {
+		l.selector.observe(o, nil)
+		return
+	}
+	l.m.Observe(o)
 }
 
 // request sends a one-packet SEND.

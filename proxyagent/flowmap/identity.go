@@ -29,6 +29,10 @@ func (i *identity) sameSource(o *Observation) bool {
 // the packet may be used.
 func (sh *shard) admit(s *stream, o *Observation, at int64) bool {
 	if !s.id.set {
+		if o.Before != nil && o.Before.Foreign { // the flow's own packets come another way
+			sh.c.Foreign++
+			return false
+		}
 		s.id = identityOf(o)
 		return true
 	}

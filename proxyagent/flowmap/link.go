@@ -39,7 +39,9 @@ func (sh *shard) establish(l *link, at int64, detail string) {
 			sh.dropCandidates(s)
 		}
 	}
-	l.learned = at
+	if l.learned == 0 {
+		l.learned = at
+	}
 	sh.c.Learned += 2
 	sh.publishLink(l, StateLearned, at, detail)
 }

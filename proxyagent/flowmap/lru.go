@@ -94,7 +94,12 @@ func (sh *shard) evictOne(at int64) {
 // age ends what saw no traffic for ageAfter, and removes what ended that long ago.
 func (sh *shard) age(now, ageAfter int64) {
 	for s := sh.lru.oldest; s != nil && now-s.listedAt > ageAfter; s = sh.lru.oldest {
-		if seen := s.pairSeen(); now-seen <= ageAfter {
+		seen := s.pairSeen()
+		if now-seen > ageAfter {
+			sh.touch(s, sh.m.pairTapSeen(s))
+			seen = s.pairSeen()
+		}
+		if now-seen <= ageAfter {
 			sh.relist(s, seen)
 			continue
 		}

@@ -15,6 +15,9 @@ type Observation struct {
 	Context uint32       // VPN context of the interface; 0 is the default one
 	IfIndex int          // interface that the packet came in by
 	At      time.Time    // when the tap saw it
+	// Before is what a tap that selects knew of the flow before the packet; nil from a tap that shows all. Its Sight
+	// is that from the packet on.
+	Before *Progress
 }
 
 const shardCount = 64 // a power of two, well above the number of tap goroutines
@@ -35,6 +38,8 @@ type Map struct {
 	icrcSample  atomic.Int64
 
 	followed atomic.Pointer[followed]
+	tap      atomic.Pointer[Tap]
+	due      atomic.Uint64 // shards with something due, a bit each
 	rocev1   atomic.Uint64
 	watchers watchers
 }
@@ -47,7 +52,7 @@ func New(cfg Config) *Map {
 	}
 	for i := range m.shards {
 		sh := &m.shards[i]
-		sh.m = m
+		sh.m, sh.id = m, uint8(i)
 		sh.streams = make(map[streamKey]*stream)
 		sh.pairs = make(map[pairKey]*addrPair)
 	}

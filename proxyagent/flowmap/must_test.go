@@ -8,7 +8,9 @@ import (
 
 // TestSimulationNeverWrong plays what tempts the rules into wrong pairs: nothing need be decided, nothing
 // may be wrong.
-func TestSimulationNeverWrong(t *testing.T) {
+func TestSimulationNeverWrong(t *testing.T) { eachTap(t, testNeverWrong) }
+
+func testNeverWrong(t *testing.T, selects time.Duration) {
 	var cases []simCase
 	for _, n := range []int{2, 4} {
 		for _, ports := range []portMode{portUnequal, portConstant} {
@@ -37,6 +39,7 @@ func TestSimulationNeverWrong(t *testing.T) {
 	cases = append(cases, simCase{name: "start 0, mixed sizes, 24, 80 % loss",
 		cfg: simConfig{n: 24, messages: 102, start: startZero, mixed: true, tapLoss: 0.8, tapAt: 0.08, ports: portConstant}})
 	for _, c := range cases {
+		c.cfg.selects = selects
 		for _, complete := range []bool{false, true} {
 			if complete && (c.cfg.hidden || c.cfg.halfPath) {
 				continue // the declaration would be false
@@ -53,7 +56,9 @@ func TestSimulationNeverWrong(t *testing.T) {
 
 // TestSimulationBursts plays collectives as they are: all connections of two hosts send in the same
 // microseconds, so that a response has many more requests with its PSN before it than rule 1 considers.
-func TestSimulationBursts(t *testing.T) {
+func TestSimulationBursts(t *testing.T) { eachTap(t, testBursts) }
+
+func testBursts(t *testing.T, selects time.Duration) {
 	for _, c := range []simCase{
 		{name: "lockstep 64 in bursts, formula ports, 60 % loss", want: 99,
 			cfg: simConfig{n: 64, messages: 120, start: startZero, lockstep: true, burst: true, tapLoss: 0.6, ports: portFormula}},
@@ -63,6 +68,7 @@ func TestSimulationBursts(t *testing.T) {
 		{name: "lockstep 1,024 in bursts, formula ports, 30 % loss", want: 99, large: true,
 			cfg: simConfig{n: 1024, messages: 40, start: startZero, lockstep: true, burst: true, tapLoss: 0.3, ports: portFormula}},
 	} {
+		c.cfg.selects = selects
 		r := runSeeds(c.cfg, seedsFor(c.large))
 		t.Log(line(c.name, false, r, c.want))
 		if r.wrong != 0 || r.share() < c.want-5 {
@@ -72,9 +78,11 @@ func TestSimulationBursts(t *testing.T) {
 }
 
 // TestSimulationReuse connects QPs anew with other peers: what was learned before must not stay.
-func TestSimulationReuse(t *testing.T) {
+func TestSimulationReuse(t *testing.T) { eachTap(t, testReuse) }
+
+func testReuse(t *testing.T, selects time.Duration) {
 	for _, loss := range []float64{0, 0.6} {
-		cfg := simConfig{n: 64, messages: 300, mixed: true, reuse: 3, ports: portConstant, tapLoss: loss}
+		cfg := simConfig{n: 64, messages: 300, mixed: true, reuse: 3, ports: portConstant, tapLoss: loss, selects: selects}
 		r := runSeeds(cfg, seedsFor(false))
 		name := fmt.Sprintf("QPs reused, %.0f %% loss", 100*loss)
 		t.Log(line(name, false, r, 99.6))
@@ -87,11 +95,15 @@ func TestSimulationReuse(t *testing.T) {
 // TestSimulationReorderingWithdrawsNothing holds that what a lossy path and a late tap do to true pairs is
 // not taken for evidence against them.
 func TestSimulationReorderingWithdrawsNothing(t *testing.T) {
+	eachTap(t, testReorderingWithdrawsNothing)
+}
+
+func testReorderingWithdrawsNothing(t *testing.T, selects time.Duration) {
 	for _, ports := range []portMode{portConstant, portFormula} {
 		var withdrawn, contradicted uint64
 		var sum score
 		for seed := range uint64(seedsFor(false)) {
-			cfg := simConfig{n: 16, messages: 200, mixed: true, reads: 0.1, bothWays: true, pathLoss: 0.02, reorder: simReorder, ports: ports}
+			cfg := simConfig{n: 16, messages: 200, mixed: true, reads: 0.1, bothWays: true, pathLoss: 0.02, reorder: simReorder, ports: ports, selects: selects}
 			s := newSim(cfg, seed+1)
 			s.run(nil)
 			c := s.m.Counters()
@@ -112,7 +124,10 @@ func TestSimulationReorderingWithdrawsNothing(t *testing.T) {
 // truth compares the map of a finished simulation with its connections.
 func truth(s *sim) score {
 	now := time.Unix(0, simEpoch+s.now)
-	r := score{runs: 1, packets: s.seen, conns: len(s.conns)}
+	r := score{runs: 1, packets: s.seen, shown: s.seen, conns: len(s.conns)}
+	if s.selector != nil {
+		r.shown = s.selector.shown
+	}
 	for _, c := range s.conns {
 		if c.wrong {
 			r.ever++
@@ -136,10 +151,12 @@ func truth(s *sim) score {
 
 // TestSimulationLongPath shows that a path of 5 ms one way, with the tap near one end, decides as a short
 // one does, in both directions' requests.
-func TestSimulationLongPath(t *testing.T) {
+func TestSimulationLongPath(t *testing.T) { eachTap(t, testLongPath) }
+
+func testLongPath(t *testing.T, selects time.Duration) {
 	for _, at := range []float64{0.02, 0.98} {
 		cfg := simConfig{n: 64, messages: 120, mixed: true, ports: portConstant, oneWay: 5 * time.Millisecond, tapAt: at,
-			gap: 2 * time.Millisecond}
+			gap: 2 * time.Millisecond, selects: selects}
 		r := runSeeds(cfg, seedsFor(false))
 		t.Log(line(fmt.Sprintf("random start, 64, 5 ms one way, tap at %.2f", at), false, r, 99.6))
 		if r.wrong != 0 || r.share() < 94.6 {
@@ -149,10 +166,12 @@ func TestSimulationLongPath(t *testing.T) {
 }
 
 // TestSimulationBusyLongPath has more requests under way than the index may hold: it takes a sample of PSNs.
-func TestSimulationBusyLongPath(t *testing.T) {
+func TestSimulationBusyLongPath(t *testing.T) { eachTap(t, testBusyLongPath) }
+
+func testBusyLongPath(t *testing.T, selects time.Duration) {
 	for _, n := range []int{1, 8} {
 		cfg := simConfig{n: n, messages: 8000, ports: portConstant, oneWay: 5 * time.Millisecond, window: 2000,
-			gap: time.Duration(n) * 5 * time.Microsecond}
+			gap: time.Duration(n) * 5 * time.Microsecond, selects: selects}
 		seeds := seedsFor(true)
 		r := runSeeds(cfg, seeds)
 		t.Log(line(fmt.Sprintf("random start, %d, 5 ms one way, %d requests under way", n, 2000*n), false, r, 99.6))

@@ -1,10 +1,6 @@
 package flowmap
 
-import (
-	"bytes"
-
-	"pncd/dataplane/roce"
-)
+import "pncd/dataplane/roce"
 
 // Observe learns from one packet. It keeps nothing of the packet.
 func (m *Map) Observe(o *Observation) {
@@ -13,15 +9,7 @@ func (m *Map) Observe(o *Observation) {
 		return
 	}
 	at := o.At.UnixNano()
-	src, dst := p.Src.As16(), p.Dst.As16()
-	key := pairKey{low: src, high: dst, context: o.Context}
-	if !m.ignoreVLAN.Load() {
-		key.vlan = p.VLAN
-	}
-	from := uint8(0)
-	if bytes.Compare(src[:], dst[:]) > 0 {
-		key.low, key.high, from = dst, src, 1
-	}
+	key, from := m.pairOf(p.Src, p.Dst, o.Context, p.VLAN)
 	sh := m.shardOf(&key)
 	sh.mu.Lock()
 	sh.observe(o, &key, from, at)
@@ -56,7 +44,9 @@ func (sh *shard) observe(o *Observation, key *pairKey, from uint8, at int64) {
 		}
 	}
 	s := sh.streamOf(o, key, from, t, at)
+	sh.met(s, o)
 	if !sh.admit(s, o, at) {
+		s.tap.misled = o.Before != nil && !o.Before.Foreign
 		return
 	}
 	if s.transport != t {
@@ -79,31 +69,35 @@ func (sh *shard) observe(o *Observation, key *pairKey, from uint8, at int64) {
 	if at-s.notedAt >= noteStep {
 		sh.note(s, at)
 	}
+	was := s.packets
+	sh.catchUp(s, o, at)
 	s.packets++
-	s.setMeta(p.BTH.PKey, p.SrcPort)
+	s.setMeta(p, o.Before != nil)
 	switch t {
 	case roce.TransportRC:
 		sh.observeRC(s, p, at)
 	case roce.TransportUC:
-		sh.observeUC(s, p, at)
+		sh.observeUC(s, p, was, at)
 	case roce.TransportUD:
 		sh.observeUD(s, p, at)
+	}
+	if o.Before != nil {
+		sh.settle(s)
+		if s.link != nil {
+			sh.settle(s.link.partner(s))
+		}
 	}
 }
 
 // streamOf finds or makes the stream of a packet from a side.
 func (sh *shard) streamOf(o *Observation, key *pairKey, from uint8, t roce.Transport, at int64) *stream {
-	k := streamKey{vlan: key.vlan}
-	k.flow = flowKey{sender: key.low, receiver: key.high, context: key.context, destQP: o.Packet.BTH.DestQP & qpMask}
-	if from == 1 {
-		k.flow.sender, k.flow.receiver = key.high, key.low
-	}
+	k := streamKeyOf(key, from, o.Packet.BTH.DestQP)
 	if s := sh.streams[k]; s != nil {
 		return s
 	}
 	p := sh.pairs[*key]
 	if p == nil {
-		p = sh.newPair(*key, o.Packet)
+		p = sh.newPair(*key, o.Packet.Src, o.Packet.Dst)
 	}
 	return sh.streamTo(p, 1-from, k.flow.destQP, t, at)
 }

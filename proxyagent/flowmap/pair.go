@@ -25,7 +25,7 @@ type addrPair struct {
 	refs    int    // streams and CM exchanges that keep the pair
 	open    int    // RC streams that still need votes
 	rc      [2]int // RC streams by the side they go to
-	asking  [2]int // RC streams that carried requests, by the side they go to
+	asking  [2]int // RC streams that carried requests and are shown in full, by the side they go to
 	mtu     uint16 // the latest path MTU that data or a CM REQ showed; 0 before
 	exch    map[exchangeKey]*exchange
 	// traffic is that of the prefixes of the two addresses, by side, when followed was in force.
@@ -151,9 +151,9 @@ func (p *addrPair) countOpen(s *stream) {
 	}
 }
 
-// countAsking keeps the number of streams that carried requests.
+// countAsking keeps the number of streams that carried requests, of those whose requests are shown.
 func (p *addrPair) countAsking(s *stream) {
-	asking := s.pos >= 0 && s.transport == roce.TransportRC && s.req.seen
+	asking := s.pos >= 0 && s.transport == roce.TransportRC && s.req.seen && s.tap.sight == Watched
 	if asking == s.asking {
 		return
 	}

@@ -46,6 +46,9 @@ func randomSettings(rng *rand.Rand) simConfig {
 	if often(5) {
 		cfg.oneWay, cfg.gap = time.Millisecond, 500*time.Microsecond
 	}
+	if often(2) {
+		cfg.selects = time.Duration(one(1, 10, 5000)) * time.Millisecond
+	}
 	cfg.config.TapComplete = often(2) && !cfg.hidden && !cfg.halfPath // or the declaration would be false
 	return cfg
 }

@@ -36,6 +36,9 @@ func (sh *shard) request(s *stream, p *roce.Packet, at int64) {
 	}
 	pair := s.pair
 	pair.countAsking(s)
+	if sh.checkPeer(s, at) {
+		sh.sequence(s, &s.req, first, last, at)
+	}
 	if st == stepNew {
 		sh.testAgainst(s, first, at)
 	}
@@ -45,7 +48,7 @@ func (sh *shard) request(s *stream, p *roce.Packet, at int64) {
 	if !p.BTH.AckReq && !op.IsAckable() {
 		return
 	}
-	if v := pair.voting(); v != nil {
+	if v := pair.voting(); v != nil && !s.tap.stale {
 		x, bound, n := &v.index[s.side], v.lags[s.side].limit(), pair.asking[s.side]
 		if pair.rc[1-s.side] == 0 && len(x.ring) >= indexPerFlow {
 			bound = 0 // nothing answers yet: the index need not grow
@@ -94,7 +97,7 @@ func (sh *shard) response(s *stream, p *roce.Packet, at int64) {
 	if sh.checkWindow(s, psn, at) {
 		sh.sequence(s, &s.resp, psn, psn, at)
 	}
-	if canVote(op, aeth) {
+	if canVote(op, aeth) && !s.tap.stale {
 		sh.vote(s, psn, at)
 	}
 }

@@ -73,6 +73,7 @@ const (
 	outsideBack   = 1 << 17                       // [highest - 2^17,
 	outsideAhead  = 1024                          // highest + 1024]
 	rivalHX       = 3                             // rule 8: a rival so strong, and more than half
+	firmShare     = 8                             // a rival's share that leaves rule 8's half far off
 
 	maxCandidates = 16 // rule 9
 	samePortSlots = 4  // more for candidates with equal ports, which rule 5 must not lose among others

@@ -1,6 +1,7 @@
 package flowmap
 
 import (
+	"net/netip"
 	"sync"
 	"sync/atomic"
 
@@ -12,13 +13,15 @@ import (
 type shard struct {
 	m  *Map
 	mu sync.Mutex
-	_  [40]byte // keeps the locks of neighbours apart
+	id uint8    // its place in the map
+	_  [39]byte // keeps the locks of neighbours apart
 
 	streams map[streamKey]*stream
 	pairs   map[pairKey]*addrPair
 	pending exchangeList
 	lru     lruList
 	spare   *candidate // one dropped candidate, to be used again
+	due     []*stream  // what the tap must be told of; each once
 	c       Counters
 	stale   atomic.Int64 // when the least recently seen stream was listed; 0 without streams
 }
@@ -38,12 +41,12 @@ func (p *addrPair) streamKey(to uint8, qp uint32) streamKey {
 	return k
 }
 
-// newPair makes the pair of a packet's addresses.
-func (sh *shard) newPair(key pairKey, pkt *roce.Packet) *addrPair {
+// newPair makes the pair of two addresses.
+func (sh *shard) newPair(key pairKey, src, dst netip.Addr) *addrPair {
 	p := &addrPair{key: key}
-	p.addr[0], p.addr[1] = pkt.Src, pkt.Dst
-	if pkt.Src.As16() != key.low {
-		p.addr[0], p.addr[1] = pkt.Dst, pkt.Src
+	p.addr[0], p.addr[1] = src, dst
+	if src.As16() != key.low {
+		p.addr[0], p.addr[1] = dst, src
 	}
 	sh.pairs[key] = p
 	return p

@@ -1,6 +1,7 @@
 package flowmap
 
 import (
+	"math"
 	"math/rand/v2"
 	"net/netip"
 	"time"
@@ -56,17 +57,20 @@ type simConfig struct {
 	timeout  time.Duration // retransmission timeout
 	window   int           // messages outstanding
 	gap      time.Duration // mean time between the messages of one connection
+	selects  time.Duration // the interval of a tap in the kernel that selects; 0: the tap shows all
 	config   Config
 }
 
 const (
-	simMTU      = 1024
-	simSerial   = 300 // nanoseconds per packet on a host's link
-	simWindow   = 4   // messages outstanding
-	simTimeout  = 500 * time.Microsecond
-	simAckDelay = 1500            // an ACK waits so long for others to coalesce
-	simReorder  = 100_000         // used by the reordering cases
-	simEpoch    = 1_700_000_000e9 // the simulation's time zero, unix nanoseconds
+	simMTU       = 1024
+	simSerial    = 300 // nanoseconds per packet on a host's link
+	simWindow    = 4   // messages outstanding
+	simTimeout   = 500 * time.Microsecond
+	simAckDelay  = 1500                 // an ACK waits so long for others to coalesce
+	simRingDelay = 2 * time.Millisecond // how long a packet waits in the ring buffer of a tap that selects
+	simInterval  = 5 * time.Second      // of a tap that selects
+	simReorder   = 100_000              // used by the reordering cases
+	simEpoch     = 1_700_000_000e9      // the simulation's time zero, unix nanoseconds
 )
 
 var simAddr = [2]netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("198.51.100.7")}
@@ -145,6 +149,7 @@ type sim struct {
 	nextQP          [2]uint32
 	body            [32]byte
 	pkt             roce.Packet
+	selector        *selector
 }
 
 func newSim(cfg simConfig, seed uint64) *sim {
@@ -165,6 +170,9 @@ func newSim(cfg simConfig, seed uint64) *sim {
 	}
 	s := &sim{cfg: cfg, rng: rand.New(rand.NewPCG(seed, 0x5EED)), m: New(cfg.config)}
 	s.nextQP = [2]uint32{0x100 + s.rng.Uint32N(1<<20), 0x100 + s.rng.Uint32N(1<<20)}
+	if cfg.selects > 0 {
+		s.selector = newSelector(s.m, cfg.selects, simRingDelay)
+	}
 	for range cfg.n {
 		s.connect([2]uint32{s.newQP(0), s.newQP(1)}, 0)
 	}
@@ -272,6 +280,9 @@ func (s *sim) run(check func(c *simConn, from uint8, now time.Time)) {
 		case evReuse:
 			s.reuse()
 		}
+	}
+	if s.selector != nil {
+		s.selector.deliver(math.MaxInt64)
 	}
 }
 

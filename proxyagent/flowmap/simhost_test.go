@@ -266,10 +266,19 @@ func (s *sim) tap(p *simPacket, check func(c *simConn, from uint8, now time.Time
 		pkt.Body = s.body[:4]
 	}
 	at := time.Unix(0, simEpoch+s.now)
-	s.m.Observe(&Observation{Packet: pkt, IfIndex: 1 + int(p.from), At: at})
-	if check != nil && !p.conn.closed {
-		check(p.conn, p.from, at)
+	conn, from := p.conn, p.from
+	shown := func() {
+		if check != nil && !conn.closed {
+			check(conn, from, at)
+		}
 	}
+	o := &Observation{Packet: pkt, IfIndex: 1 + int(p.from), At: at}
+	if s.selector != nil {
+		s.selector.observe(o, shown)
+		return
+	}
+	s.m.Observe(o)
+	shown()
 }
 
 // push and pop keep the events in a binary heap by time.

@@ -33,6 +33,7 @@ type stream struct {
 	port      uint16
 	mtu       uint16 // payload of FIRST and MIDDLE packets, by which READs are counted; 0 before one
 	id        identity
+	tap       selected
 	pos       int32 // place in pair.streams[side]; -1 when it is not counted there
 	flowLabel uint32
 	packets   uint32
@@ -55,14 +56,24 @@ type stream struct {
 	acked     ackHistory
 }
 
-// meta's layout, for readers without the lock: P_Key, UDP source port, and whether data was seen.
+// meta's layout, for readers without the lock: P_Key, UDP source port, whether data was seen, and of a tap that
+// selects the VLAN that it saw, and that it is one.
 const (
 	metaPortShift = 16
 	metaSeen      = 1 << 32
+	metaVLANShift = 33
+	metaTap       = 1 << 45
+
+	vlanMask = 0xFFF
 )
 
-func (s *stream) setMeta(pkey, port uint16) {
-	if v := uint64(pkey) | uint64(port)<<metaPortShift | metaSeen; v != s.meta.Load() {
+// setMeta takes what a packet shows. selects says whether the tap selects.
+func (s *stream) setMeta(p *roce.Packet, selects bool) {
+	v := uint64(p.BTH.PKey) | uint64(p.SrcPort)<<metaPortShift | metaSeen
+	if selects {
+		v |= tapMeta(p)
+	}
+	if v != s.meta.Load() {
 		s.meta.Store(v)
 	}
 }

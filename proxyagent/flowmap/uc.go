@@ -7,7 +7,8 @@ import (
 )
 
 // observeUC takes a packet of Unreliable Connection, which has no responses (rule 7): only ports tell.
-func (sh *shard) observeUC(s *stream, p *roce.Packet, at int64) {
+// Before it, the stream had shown so many packets.
+func (sh *shard) observeUC(s *stream, p *roce.Packet, before uint32, at int64) {
 	if !p.BTH.Opcode.IsRequest() {
 		sh.c.Malformed++
 		return
@@ -21,8 +22,8 @@ func (sh *shard) observeUC(s *stream, p *roce.Packet, at int64) {
 		}
 		return
 	}
-	// Ports do not change with each packet: looking at powers of two is enough, and bounds the cost.
-	if s.packets >= ucPackets && bits.OnesCount32(s.packets) == 1 {
+	// Ports do not change with each packet: looking when another power of two is reached is enough, and bounds the cost.
+	if s.packets >= ucPackets && bits.Len32(s.packets) > bits.Len32(before) {
 		sh.decideUC(s, at)
 	}
 }
@@ -51,7 +52,7 @@ func (sh *shard) decideUC(s *stream, at int64) {
 	}
 	l := &link{source: SourcePort, context: p.key.context}
 	l.streams[s.side], l.streams[o.side] = s, o
-	lost, ok := sh.m.claims.claim(l, at, false)
+	lost, ok := sh.m.claim(l, at, false)
 	if !ok {
 		sh.c.Refused++
 		return

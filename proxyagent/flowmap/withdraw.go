@@ -58,7 +58,7 @@ func (sh *shard) doubt(s *stream, psn uint32, d int32, at int64) {
 	if s.transport != roce.TransportRC || d > jumpPSN || d < -jumpPSN {
 		return
 	}
-	if d > outsideAhead || d < -outsideAhead || d < -idleBack && l.partner(s).acked.passed(psn, at-tapReordering) {
+	if d > outsideAhead || d < -outsideAhead || d < -idleBack && sh.hasAcked(l.partner(s), psn, at-tapReordering) {
 		l.doubtAt = at
 		sh.suspend(l, true, at, "a PSN step")
 	}
@@ -94,6 +94,9 @@ func (sh *shard) checkWindow(s *stream, psn uint32, at int64) (ended bool) {
 		return false
 	}
 	d := psnDiff(psn, req.high)
+	if d > outsideAhead && l.partner(s).tap.stale {
+		return false // the requests may be further; checkPeer looks from their side
+	}
 	if d > outsideAhead || d < -outsideBack {
 		s.outside++
 		if s.outside >= outsideNeeded {

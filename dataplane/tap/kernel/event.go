@@ -48,6 +48,15 @@ type Event struct {
 	Before Progress // of the flow before this packet; zero for MADs and new flows
 }
 
+// State is the flow's state from the packet on, until it is set: a packet that may end the answer makes the flow Watched.
+func (e *Event) State() State {
+	switch e.Reason {
+	case ReasonStep, ReasonTransport, ReasonSource:
+		return Watched
+	}
+	return e.Before.State
+}
+
 // Progress is how far the kernel has followed a flow.
 type Progress struct {
 	State    State

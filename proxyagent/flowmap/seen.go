@@ -1,0 +1,48 @@
+package flowmap
+
+import (
+	"bytes"
+	"net/netip"
+	"time"
+)
+
+// Seen tells the map when a tap that selects saw a flow last, so that an entry whose packets are not shown does not age.
+// Call it for the tap's flows several times in Config.AgeAfter. Nothing else is learned from it: an entry that
+// is not there, or whose packets come from another UDP source port, stays as it is.
+func (m *Map) Seen(f FlowID, at time.Time) {
+	key, from := m.pairOf(f.Sender, f.Receiver, f.Context, f.VLAN)
+	sh := m.shardOf(&key)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	s := sh.streams[streamKeyOf(&key, from, f.DestQP)]
+	if s == nil || !s.selected() || s.flowID() != f {
+		return
+	}
+	seen := at.UnixNano()
+	sh.touch(s, seen)
+	if s.lastAt-s.notedAt >= noteStep {
+		sh.note(s, s.lastAt)
+	}
+}
+
+// pairOf returns the key of two addresses' pair, and which of them is the sender.
+func (m *Map) pairOf(sender, receiver netip.Addr, context uint32, vlan uint16) (key pairKey, from uint8) {
+	src, dst := sender.As16(), receiver.As16()
+	key = pairKey{low: src, high: dst, context: context}
+	if !m.ignoreVLAN.Load() {
+		key.vlan = vlan
+	}
+	if bytes.Compare(src[:], dst[:]) > 0 {
+		key.low, key.high, from = dst, src, 1
+	}
+	return key, from
+}
+
+func streamKeyOf(key *pairKey, from uint8, destQP uint32) streamKey {
+	k := streamKey{vlan: key.vlan}
+	k.flow = flowKey{sender: key.low, receiver: key.high, context: key.context, destQP: destQP & qpMask}
+	if from == 1 {
+		k.flow.sender, k.flow.receiver = key.high, key.low
+	}
+	return k
+}
