@@ -93,7 +93,7 @@ var closed = []rule{
 	{"dataplane/tap/taptest", []string{"integration/..."}},
 	{"dataplane/bpf/bpftest", nil},
 	{"dataplane/tap/kernel/kerneltest", nil}, // tests only
-	{"internal/testwait", nil}, // tests only
+	{"internal/testwait", nil},               // tests only
 	{"internal/testvectors", nil},
 }
 
