@@ -89,7 +89,7 @@ func (sh *shard) carryOn(p *addrPair, side uint8, a *adoption, at int64) *stream
 	s.packets = 1
 	sh.newPort(s, e.SrcPort, at)
 	p.join(s)
-	s.setMeta(&roce.Packet{SrcPort: e.SrcPort, VLAN: a.flow.VLAN, BTH: roce.BTH{PKey: e.PKey}}, true)
+	sh.m.setMeta(s, dataMeta(&roce.Packet{SrcPort: e.SrcPort, VLAN: a.flow.VLAN, BTH: roce.BTH{PKey: e.PKey}}, true))
 	s.tap.stale = true
 	sh.setSight(s, Followed)
 	seen := t.LastSeen.UnixNano()

@@ -184,7 +184,7 @@ func (sh *shard) cmREP(e *exchange, cm *roce.CM, at int64) {
 		s.closedAt = 0
 		before := (half.psn - 1) & psnMask
 		s.req = half0(before, at)
-		s.setMetaPKey(e.pkey)
+		sh.m.setMeta(s, pkeyMeta(e.pkey))
 		l.streams[half.side] = s
 	}
 	lost, _ := sh.m.claim(l, at, true)

@@ -6,46 +6,52 @@ import (
 	"github.com/puzpuzpuz/xsync/v4"
 )
 
-// slot holds the streams of one key: one, or one for each VLAN.
+// slot holds the streams of one key: one, or one for each VLAN; of one tuple, also one for each queue pair.
 type slot struct {
 	first *stream
-	more  *[]*stream // never changed in place; nil with one VLAN
+	more  *[]*stream // never changed in place; nil with one stream
 }
 
 // addStream shows a stream to readers.
 func (m *Map) addStream(s *stream, k flowKey) {
 	m.total.Add(1)
-	m.flows.Compute(k, func(old slot, loaded bool) (slot, xsync.ComputeOp) {
-		if !loaded {
-			return slot{first: s}, xsync.UpdateOp
-		}
-		more := append([]*stream{old.first}, old.others()...)
-		return slot{s, &more}, xsync.UpdateOp
-	})
+	m.flows.Compute(k, func(old slot, loaded bool) (slot, xsync.ComputeOp) { return old.with(s, loaded) })
 }
 
 // removeStream hides a stream from readers.
 func (m *Map) removeStream(s *stream, k flowKey) {
 	m.total.Add(-1)
-	m.flows.Compute(k, func(old slot, loaded bool) (slot, xsync.ComputeOp) {
-		if !loaded {
-			return slot{}, xsync.CancelOp
+	m.flows.Compute(k, func(old slot, loaded bool) (slot, xsync.ComputeOp) { return old.without(s, loaded) })
+}
+
+// with is the slot with one more stream; loaded says whether there was one.
+func (sl slot) with(s *stream, loaded bool) (slot, xsync.ComputeOp) {
+	if !loaded {
+		return slot{first: s}, xsync.UpdateOp
+	}
+	more := append([]*stream{sl.first}, sl.others()...)
+	return slot{s, &more}, xsync.UpdateOp
+}
+
+// without is the slot without a stream, deleted when that was the last.
+func (sl slot) without(s *stream, loaded bool) (slot, xsync.ComputeOp) {
+	if !loaded {
+		return slot{}, xsync.CancelOp
+	}
+	var rest []*stream
+	for _, x := range append([]*stream{sl.first}, sl.others()...) {
+		if x != s {
+			rest = append(rest, x)
 		}
-		var rest []*stream
-		for _, x := range append([]*stream{old.first}, old.others()...) {
-			if x != s {
-				rest = append(rest, x)
-			}
-		}
-		switch len(rest) {
-		case 0:
-			return slot{}, xsync.DeleteOp
-		case 1:
-			return slot{first: rest[0]}, xsync.UpdateOp
-		}
-		more := rest[1:]
-		return slot{rest[0], &more}, xsync.UpdateOp
-	})
+	}
+	switch len(rest) {
+	case 0:
+		return slot{}, xsync.DeleteOp
+	case 1:
+		return slot{first: rest[0]}, xsync.UpdateOp
+	}
+	more := rest[1:]
+	return slot{rest[0], &more}, xsync.UpdateOp
 }
 
 func (sl slot) others() []*stream {

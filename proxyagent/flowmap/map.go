@@ -26,6 +26,7 @@ const shardCount = 64 // a power of two, well above the number of tap goroutines
 type Map struct {
 	shards  [shardCount]shard
 	flows   *xsync.Map[flowKey, slot]
+	tuples  *xsync.Map[tupleKey, slot] // in VPN contexts only
 	claims  claims
 	version atomic.Uint64
 	known   atomic.Int64
@@ -46,7 +47,7 @@ type Map struct {
 
 // New makes an empty map. It panics on a configuration that Validate refuses.
 func New(cfg Config) *Map {
-	m := &Map{flows: xsync.NewMap[flowKey, slot]()}
+	m := &Map{flows: xsync.NewMap[flowKey, slot](), tuples: xsync.NewMap[tupleKey, slot]()}
 	if err := m.Reconfigure(cfg); err != nil {
 		panic(err)
 	}

@@ -72,7 +72,7 @@ func (sh *shard) observe(o *Observation, key *pairKey, from uint8, at int64) {
 	was := s.packets
 	sh.catchUp(s, o, at)
 	s.packets++
-	s.setMeta(p, o.Before != nil)
+	sh.m.setMeta(s, dataMeta(p, o.Before != nil))
 	switch t {
 	case roce.TransportRC:
 		sh.observeRC(s, p, at)

@@ -113,6 +113,7 @@ func (sh *shard) remove(s *stream, state State, at int64) {
 	k := s.pair.streamKey(s.side, s.qp)
 	delete(sh.streams, k)
 	sh.m.removeStream(s, k.flow)
+	sh.m.leaveTuple(s)
 	if state == StateEvicted {
 		sh.c.Evicted++
 		sh.publish(s, StateEvicted, SourceNone, nil, at, "the map is full")

@@ -67,19 +67,17 @@ const (
 	vlanMask = 0xFFF
 )
 
-// setMeta takes what a packet shows. selects says whether the tap selects.
-func (s *stream) setMeta(p *roce.Packet, selects bool) {
+// dataMeta is the meta of a stream whose data was seen. selects says whether the tap selects.
+func dataMeta(p *roce.Packet, selects bool) uint64 {
 	v := uint64(p.BTH.PKey) | uint64(p.SrcPort)<<metaPortShift | metaSeen
 	if selects {
 		v |= tapMeta(p)
 	}
-	if v != s.meta.Load() {
-		s.meta.Store(v)
-	}
+	return v
 }
 
-// setMetaPKey sets the P_Key that CM agreed on, until data shows one.
-func (s *stream) setMetaPKey(pkey uint16) { s.meta.Store(uint64(pkey)) }
+// pkeyMeta is the meta with the P_Key that CM agreed on, until data shows one.
+func pkeyMeta(pkey uint16) uint64 { return uint64(pkey) }
 
 // half is one PSN space of a stream: that of its requests, or that of its responses.
 type half struct {
