@@ -29,8 +29,9 @@ type Answer struct {
 
 // sourceQP is what pacing goes by.
 type sourceQP struct {
-	sender netip.Addr
-	qp     uint32
+	context uint32 // 0 is the default one, the only one of the program
+	sender  netip.Addr
+	qp      uint32
 }
 
 // pacing is a place in the program's array of what Source QPs have used.
@@ -121,7 +122,7 @@ func (a *answers) put(f Flow, ans *Answer) error {
 			return fmt.Errorf("kernel translator: answer: %w", ErrFull)
 		}
 	}
-	p, err := a.pacing(sourceQP{ans.CNP.Dst, ans.CNP.DestQP})
+	p, err := a.pacing(sourceQP{0, ans.CNP.Dst, ans.CNP.DestQP})
 	if err == nil {
 		a.use(p)
 		v.Pace = p.index

@@ -55,11 +55,16 @@ func (k knowledge) Lookup(key flowmap.Key, _ time.Time) (flowmap.Entry, flowmap.
 	return e, x.verdict
 }
 
+// LookupTuple is for format 2, which only user space reads.
+func (k knowledge) LookupTuple(flowmap.Tuple, time.Time) (flowmap.Entry, flowmap.Verdict) {
+	return flowmap.Entry{}, flowmap.Miss
+}
+
 // shares are the program's, for the translator behind it.
 type shares struct{ *Translator }
 
-func (s shares) Take(sender netip.Addr, qp uint32) (evidence.Outcome, uint64, error) {
-	o, receipt, err := s.Translator.Take(sender, qp)
+func (s shares) Take(context uint32, sender netip.Addr, qp uint32) (evidence.Outcome, uint64, error) {
+	o, receipt, err := s.Translator.Take(context, sender, qp)
 	return evidence.Outcome(o), receipt, err
 }
 

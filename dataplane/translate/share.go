@@ -26,9 +26,9 @@ const (
 // requestLen is that of the program's struct request.
 const requestLen = 16
 
-// Take takes, for a CNP that user space is to send, a share of the Source QP and of the total with a receipt number: the
+// Take takes, for a CNP that user space is to send, a share of the Source QP in a context and of the total with a receipt number: the
 // outcome is Translated then, else Paced or RateLimited. It runs the program's own code, in some microseconds.
-func (t *Translator) Take(sender netip.Addr, qp uint32) (Outcome, uint64, error) {
+func (t *Translator) Take(context uint32, sender netip.Addr, qp uint32) (Outcome, uint64, error) {
 	a := t.answers
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -38,7 +38,7 @@ func (t *Translator) Take(sender netip.Addr, qp uint32) (Outcome, uint64, error)
 	if a.closed {
 		return fail(ErrClosed)
 	}
-	p, err := a.pacing(sourceQP{sender, qp})
+	p, err := a.pacing(sourceQP{context, sender, qp})
 	if err != nil {
 		return fail(err)
 	}

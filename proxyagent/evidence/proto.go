@@ -32,11 +32,15 @@ func (rec *Record) toProto() *pncv1.Record {
 }
 
 func (f *Flow) toProto() *pncv1.FlowKey {
-	return &pncv1.FlowKey{
+	k := &pncv1.FlowKey{
 		Sender: addrString(f.Sender), Receiver: addrString(f.Receiver),
 		SourcePort: uint32(f.SrcPort), DestinationPort: uint32(f.DstPort), Protocol: uint32(f.Proto),
 		DestinationQp: f.DestQP, Context: f.Context,
 	}
+	if f.HasNRP {
+		k.NrpSelectorId = &f.NRP
+	}
+	return k
 }
 
 func (rec *Record) congestionToProto() *pncv1.CongestionRecord {
@@ -59,6 +63,7 @@ func (rec *Record) translationToProto() *pncv1.TranslationRecord {
 		CongestionNode: addrString(t.Node),
 		Gap:            t.Gap,
 		SourceQp:       t.SourceQP,
+		NrpVersion:     t.NRPVersion,
 		Receipt:        t.Receipt,
 		ReceiptPort:    uint32(t.ReceiptPort),
 	}

@@ -27,7 +27,9 @@ type Flow struct {
 	Sender, Receiver netip.Addr
 	SrcPort, DstPort uint16 // UDP
 	Proto            uint8  // IP protocol
-	DestQP           uint32 // 24 bits
+	DestQP           uint32 // 24 bits; in a notification of format 2 that of the entry found, else zero
+	NRP              uint32 // NRP Selector ID, looked at with HasNRP only
+	HasNRP           bool   // the notification has format 2
 }
 
 // Congestion is a congestion node's part of a Record.
@@ -50,6 +52,7 @@ type Translation struct {
 	Node        netip.Addr // the congestion node; invalid when not known
 	EventPort   uint16     // the notification's UDP source port
 	Gap         uint32     // notifications missing before this one from the same node
+	NRPVersion  uint64     // of the NRP map, when the entry that was used last changed; zero without one
 	Entry       MapEntry
 	SourceQP    uint32        // Destination QP of the CNP, 24 bits; zero when none was sent
 	Receipt     uint64        // this proxy's CNPs, counted from 1; zero when none was sent

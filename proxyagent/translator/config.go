@@ -1,6 +1,7 @@
 package translator
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"time"
@@ -44,6 +45,19 @@ type Config struct {
 	CNPTOS  uint8  // TOS or traffic class of the CNP; zero means roce.DefaultCNPTOS
 	CNPTTL  uint8  // TTL or hop limit of the CNP; zero means roce.DefaultCNPTTL
 	CNPPKey uint16 // P_Key where none was learned for the flow; zero means roce.DefaultPKey
+
+	// Contexts are the VPNs that this proxy has, for notifications of format 2. ServedPrefixes above are those of
+	// the default context.
+	Contexts []Context
+}
+
+// Context is one VPN: a Source-QP map's context, the senders in it, and how CNPs get there.
+type Context struct {
+	Name           string // not empty
+	ID             uint32 // in the Source-QP map; not zero
+	ServedPrefixes []netip.Prefix
+	Local          LocalAddresses // this node's addresses in the VPN
+	Sender         Sender         // by which CNPs leave in the VPN
 }
 
 func (c Config) withDefaults() Config {
@@ -61,14 +75,12 @@ func (c Config) withDefaults() Config {
 
 // Validate says which field is out of range.
 func (c Config) Validate() error {
-	for _, f := range []struct {
-		name     string
-		prefixes []netip.Prefix
-	}{{"AcceptFrom", c.AcceptFrom}, {"ServedPrefixes", c.ServedPrefixes}} {
-		for i, p := range f.prefixes {
-			if !p.IsValid() || p.Addr().Is4In6() {
-				return fmt.Errorf("translator: %s[%d] %s: must be an IPv4 or IPv6 prefix", f.name, i, p)
-			}
+	if err := errors.Join(checkPrefixes("AcceptFrom", c.AcceptFrom), checkPrefixes("ServedPrefixes", c.ServedPrefixes)); err != nil {
+		return fmt.Errorf("translator: %w", err)
+	}
+	for i, x := range c.Contexts {
+		if err := x.validate(c.Contexts[:i]); err != nil {
+			return fmt.Errorf("translator: Contexts[%d] %q: %w", i, x.Name, err)
 		}
 	}
 	for i, name := range c.Interfaces {
@@ -84,4 +96,31 @@ func (c Config) Validate() error {
 		fields.Field{Name: "MaxQPs", Value: int64(c.MaxQPs)},
 		fields.Field{Name: "MaxNodes", Value: int64(c.MaxNodes)},
 	)
+}
+
+func checkPrefixes(field string, list []netip.Prefix) error {
+	for i, p := range list {
+		if !p.IsValid() || p.Addr().Is4In6() {
+			return fmt.Errorf("%s[%d] %s: must be an IPv4 or IPv6 prefix", field, i, p)
+		}
+	}
+	return nil
+}
+
+// validate holds a context to the rules and to those before it.
+func (x *Context) validate(before []Context) error {
+	switch {
+	case x.Name == "":
+		return errors.New("Name: must not be empty, which is the default context")
+	case x.ID == 0:
+		return errors.New("ID: must not be zero, which is the default context")
+	case x.Local == nil || x.Sender == nil:
+		return errors.New("Local and Sender: must be given")
+	}
+	for i := range before {
+		if before[i].Name == x.Name || before[i].ID == x.ID {
+			return fmt.Errorf("the same Name or ID as Contexts[%d]", i)
+		}
+	}
+	return checkPrefixes("ServedPrefixes", x.ServedPrefixes)
 }

@@ -20,14 +20,14 @@ var errAddress = errors.New("the flow's addresses must be unicast, and not IPv4 
 
 // qpKey is what pacing goes by: the sender's own QP.
 type qpKey struct {
-	sender   netip.Addr
-	sourceQP uint32
+	sender            netip.Addr
+	context, sourceQP uint32
 }
 
 // core decides. It does no I/O, reads no clock and is not safe for concurrent use.
 type core struct {
 	flows FlowMap
-	local LocalAddresses
+	nrps  NRPMap // may be nil
 
 	qps    *pace.Keyed[qpKey]
 	total  *pace.Bucket
@@ -40,21 +40,23 @@ type decision struct {
 	rec    evidence.Record
 	cnp    roce.CNP // with the outcome translated: all but what the receipt number sets
 	number uint64   // receipt number, where it came with the share; else 0
+	place  *place   // where it leaves
 	packet []byte   // the CNP as it is sent; shares buf
 	buf    [roce.CNPLenIPv6]byte
 }
 
 func newCore(s *settings, deps *Deps) *core {
 	return &core{
-		flows: deps.FlowMap, local: deps.Local,
+		flows: deps.FlowMap, nrps: deps.NRPs,
 		qps:   pace.NewKeyed[qpKey](s.limits(), s.MaxQPs),
 		total: pace.NewBucket(s.TotalPerSecond, s.TotalBurst),
 		nodes: newNodes(s.MaxNodes),
 	}
 }
 
-// decide fills d. With the outcome translated the CNP is due: stamp and send it.
-func (c *core) decide(s *settings, dg *Datagram, now time.Time, d *decision) {
+// decide fills d about a datagram to the port of a format. With the outcome translated the CNP is due: stamp and
+// send it.
+func (c *core) decide(s *settings, format message.Format, dg *Datagram, now time.Time, d *decision) {
 	d.packet, d.number = nil, 0
 	d.rec = evidence.Record{At: dg.At}
 	if d.rec.At.IsZero() {
@@ -67,21 +69,18 @@ func (c *core) decide(s *settings, dg *Datagram, now time.Time, d *decision) {
 	near := s.MinTTL == 0 || dg.TTL >= int(s.MinTTL)
 	if trusted && near && !dg.BadSum {
 		// Also of a notification that is refused below: its number is not missing.
-		d.rec.Translation.Gap = c.nodes.observe(dg.From, dg.To, now)
+		d.rec.Translation.Gap = c.nodes.observe(format, dg.From, dg.To, now)
 	}
-	d.rec.Outcome = c.check(s, dg, trusted, near, now, d)
+	d.rec.Outcome = c.check(s, format, dg, trusted, near, now, d)
 }
 
-func (c *core) check(s *settings, dg *Datagram, trusted, near bool, now time.Time, d *decision) evidence.Outcome {
+func (c *core) check(s *settings, format message.Format, dg *Datagram, trusted, near bool, now time.Time, d *decision) evidence.Outcome {
 	if dg.BadSum {
 		return pncv1.Outcome_OUTCOME_PROXY_BAD_CHECKSUM
 	}
-	n, err := parse(dg)
+	n, err := parse(format, dg)
 	if n.Src.IsValid() {
-		d.rec.Flow = evidence.Flow{
-			Sender: n.Src, Receiver: n.Dst, SrcPort: n.SrcPort, DstPort: n.DstPort,
-			Proto: n.Proto, DestQP: n.DestQP,
-		}
+		d.rec.Flow = n.flow()
 	}
 	switch {
 	case err != nil:
@@ -93,21 +92,30 @@ func (c *core) check(s *settings, dg *Datagram, trusted, near bool, now time.Tim
 		return pncv1.Outcome_OUTCOME_PROXY_TTL_TOO_LOW
 	case n.Proto != protoUDP || n.DstPort != roce.UDPPort:
 		return pncv1.Outcome_OUTCOME_PROXY_NOT_ROCEV2
-	case !s.served.Contains(n.Src):
+	}
+	p, nrp, refused := c.placeOf(s, &n, d)
+	switch {
+	case refused != 0:
+		return refused
+	case !p.served.Contains(n.Src):
 		return pncv1.Outcome_OUTCOME_PROXY_NOT_OUR_PREFIX
-	case c.local.IsLocal(n.Src):
+	case p.local.IsLocal(n.Src):
 		return pncv1.Outcome_OUTCOME_PROXY_LOOP
 	}
-	return c.translate(s, &n, now, d)
+	d.place = p
+	if nrp.ForQP() {
+		return c.pace(s, p, &n, nrp.SourceQP, 0, now, d)
+	}
+	return c.translate(s, p, &n, now, d)
 }
 
 // parse reads the notification; with errAddress it gives what was read as well.
-func parse(dg *Datagram) (message.Notification, error) {
+func parse(format message.Format, dg *Datagram) (named, error) {
 	if dg.Length != len(dg.Payload) {
 		// Longer than what is kept of a datagram, and so than any format.
-		return message.Notification{}, message.CheckLength(dg.Length)
+		return named{}, checkLength(format, dg.Length)
 	}
-	n, err := message.Parse(dg.Payload)
+	n, err := parseAs(format, dg.Payload)
 	if err == nil && !(isHost(n.Src) && isHost(n.Dst)) {
 		err = errAddress
 	}
@@ -120,21 +128,34 @@ func isHost(a netip.Addr) bool {
 
 var broadcast = netip.AddrFrom4([4]byte{255, 255, 255, 255})
 
-// translate looks the Source QP up and paces.
-func (c *core) translate(s *settings, n *message.Notification, now time.Time, d *decision) evidence.Outcome {
-	e, verdict := c.flows.Lookup(flowmap.Key{Sender: n.Src, Receiver: n.Dst, DestQP: n.DestQP}, now)
+// translate looks the Source QP up in the context of a place, by Destination QP or, where there is none, by
+// UDP source port.
+func (c *core) translate(s *settings, p *place, n *named, now time.Time, d *decision) evidence.Outcome {
+	var e flowmap.Entry
+	var verdict flowmap.Verdict
+	if n.format == message.Format2 {
+		e, verdict = c.flows.LookupTuple(flowmap.Tuple{Context: p.id, Sender: n.Src, Receiver: n.Dst, SrcPort: n.SrcPort}, now)
+		d.rec.Flow.DestQP = e.Key.DestQP
+	} else {
+		e, verdict = c.flows.Lookup(flowmap.Key{Context: p.id, Sender: n.Src, Receiver: n.Dst, DestQP: n.DestQP}, now)
+	}
 	if verdict != flowmap.Miss {
 		d.rec.Translation.Entry = entryOf(&e)
 	}
 	if verdict != flowmap.Hit {
 		return outcomeOf(verdict)
 	}
-	if o := c.share(qpKey{sender: n.Src, sourceQP: e.SourceQP}, now, d); o != pncv1.Outcome_OUTCOME_PROXY_TRANSLATED {
+	return c.pace(s, p, n, e.SourceQP, e.PKey, now, d)
+}
+
+// pace makes the CNP due unless its Source QP or the proxy has had its share. A P_Key of zero is not known.
+func (c *core) pace(s *settings, p *place, n *named, sourceQP uint32, pkey uint16, now time.Time, d *decision) evidence.Outcome {
+	if o := c.share(qpKey{sender: n.Src, context: p.id, sourceQP: sourceQP}, now, d); o != pncv1.Outcome_OUTCOME_PROXY_TRANSLATED {
 		return o
 	}
 	d.cnp = roce.CNP{
 		Src: n.Dst, Dst: n.Src, // as if from the receiver: so the sender's NIC finds its QP
-		TOS: s.CNPTOS, TTL: s.CNPTTL, PKey: e.PKey, DestQP: e.SourceQP,
+		TOS: s.CNPTOS, TTL: s.CNPTTL, PKey: pkey, DestQP: sourceQP,
 	}
 	if d.cnp.PKey == 0 {
 		d.cnp.PKey = s.CNPPKey

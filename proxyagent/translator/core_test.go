@@ -294,7 +294,7 @@ func TestTheFlowsPKeyIsTakenWhenItWasLearned(t *testing.T) {
 	}
 }
 
-type noPKey struct{}
+type noPKey struct{ flows }
 
 func (noPKey) Lookup(k flowmap.Key, _ time.Time) (flowmap.Entry, flowmap.Verdict) {
 	return flowmap.Entry{Key: k, State: flowmap.StateLearned, SourceQP: 5}, flowmap.Hit

@@ -10,20 +10,23 @@
 //
 //  1. enabled: the mechanism is on                                -> disabled
 //  2. the UDP checksum, when there is one                         -> bad-checksum
-//  3. length and fields: format 1                                 -> malformed
+//  3. length and fields: those of the port's format               -> malformed
 //  4. domain: source address and interface                        -> not-our-domain
 //  5. the TTL or hop limit is not below the minimum               -> ttl-too-low
 //  6. the flow named is UDP to port 4791                          -> not-rocev2
-//  7. the sender is within the served prefixes                    -> not-our-prefix
-//  8. the sender is not one of our own addresses                  -> loop
-//  9. the Source-QP map has the answer                            -> map-miss, map-undecided,
+//  7. format 2: the NRP map has the NRP Selector ID, and this
+//     proxy the context that the entry names                      -> nrp-unknown, vpn-unknown
+//  8. the sender is within the context's served prefixes          -> not-our-prefix
+//  9. the sender is not one of our own addresses there            -> loop
+//  10. the Source-QP map has the answer in the context, unless
+//     the entry of the NRP map is the answer                      -> map-miss, map-undecided,
 //     map-contradicted, map-aged, unsupported-transport
-//  10. pacing: the Source QP's window and share of the second     -> paced
-//  11. total rate: the proxy's token bucket                       -> rate-limited
-//  12. the CNP is built and sent                                  -> send-error, translated
+//  11. pacing: the Source QP's window and share of the second     -> paced
+//  12. total rate: the proxy's token bucket                       -> rate-limited
+//  13. the CNP is built and sent                                  -> send-error, translated
 //
-// Notifications of format 2 are malformed here: the error of the record says that the format is not
-// supported. A share is used up only by what passes both 10 and 11.
+// Format 1 stays in the default context. Format 2 names no Destination QP: in a VPN the flow is looked up by its
+// addresses and UDP source port. A share is used up only by what passes both 11 and 12.
 //
 // # One for one
 //

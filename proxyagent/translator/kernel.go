@@ -16,9 +16,9 @@ import (
 
 // Shares gives out what a CNP uses up, for all translators of a proxy.
 type Shares interface {
-	// Take takes a share of the Source QP's limits and of the total's, and a receipt number, for one CNP: the outcome is
+	// Take takes a share of the Source QP's limits in a context and of the total's, and a receipt number, for one CNP: the outcome is
 	// translated, else paced or rate-limited. It may be called from any goroutine.
-	Take(sender netip.Addr, sourceQP uint32) (outcome evidence.Outcome, receipt uint64, err error)
+	Take(context uint32, sender netip.Addr, sourceQP uint32) (outcome evidence.Outcome, receipt uint64, err error)
 }
 
 // SetShares lets the Translator take shares and receipt numbers from there from now on, and no longer by its own
@@ -32,7 +32,7 @@ func (t *Translator) SetShares(s Shares, receipts uint64) {
 }
 
 func (c *core) sharedShare(k qpKey, d *decision) evidence.Outcome {
-	outcome, receipt, err := c.shares.Take(k.sender, k.sourceQP)
+	outcome, receipt, err := c.shares.Take(k.context, k.sender, k.sourceQP)
 	if err != nil {
 		d.rec.Err = err.Error()
 		return pncv1.Outcome_OUTCOME_PROXY_SEND_ERROR
@@ -41,7 +41,7 @@ func (c *core) sharedShare(k qpKey, d *decision) evidence.Outcome {
 	return outcome
 }
 
-// Decided is one notification that was decided in front of this Translator, by the same rules.
+// Decided is one notification of format 1 that was decided in front of this Translator, by the same rules.
 type Decided struct {
 	Datagram Datagram
 	Outcome  evidence.Outcome
@@ -57,13 +57,13 @@ func (t *Translator) Record(x *Decided, follow bool, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	d := &t.slots[0]
-	d.skip(&x.Datagram, now, x.Outcome)
+	d.skip(message.Format1, &x.Datagram, now, x.Outcome)
 	r := &d.rec.Translation
 	switch x.Outcome {
 	case pncv1.Outcome_OUTCOME_PROXY_NOT_OUR_DOMAIN, pncv1.Outcome_OUTCOME_PROXY_TTL_TOO_LOW:
 	default:
 		if follow {
-			r.Gap = t.core.nodes.observe(x.Datagram.From, x.Datagram.To, now)
+			r.Gap = t.core.nodes.observe(message.Format1, x.Datagram.From, x.Datagram.To, now)
 		}
 	}
 	if x.Version != 0 {

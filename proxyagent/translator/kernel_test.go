@@ -20,7 +20,7 @@ type others struct {
 	err   error
 }
 
-func (o *others) Take(netip.Addr, uint32) (evidence.Outcome, uint64, error) {
+func (o *others) Take(uint32, netip.Addr, uint32) (evidence.Outcome, uint64, error) {
 	if o.err != nil || o.never != 0 {
 		return o.never, 0, o.err
 	}

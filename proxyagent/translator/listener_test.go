@@ -97,7 +97,7 @@ func serve(t *testing.T, h Handler, l ...*Listener) (stop func() error) {
 func TestFromEventToCNPOverRealSockets(t *testing.T) {
 	enterNetns(t, "203.0.113.1/32", "203.0.113.9/32", "198.51.100.2/32", "2001:db8:ffff::1/128", "2001:db8:ffff::9/128", "2001:db8:2::8/128")
 	r := newRig(t, func(c *Config) { c.Interfaces = []string{"lo"}; c.MinTTL = 255 })
-	r.sender = openSender(t)
+	r.settings.Load().home.sender = openSender(t)
 	r.now = time.Now
 	stop := serve(t, r.Translator,
 		listen(t, ListenConfig{Address: netip.MustParseAddrPort("0.0.0.0:1021")}),
@@ -234,7 +234,7 @@ func TestReadingDoesNotAllocate(t *testing.T) {
 	s := openSender(t)
 	packets := packetsTo(t, l, MaxBatch, func(int) bool { return false })
 	r := newRig(t, func(c *Config) { c.TotalPerSecond, c.TotalBurst = 1e9, 1<<30 })
-	r.sender = sink{}
+	r.settings.Load().home.sender = sink{}
 	if allocs := testing.AllocsPerRun(100, func() {
 		if _, err := s.Send(packets); err != nil {
 			t.Fatal(err)

@@ -13,14 +13,15 @@ import (
 const restartStep = message.EventPortCount / 2
 
 // Node is what is known of one congestion node from its event numbers. A node counts for each address
-// of a proxy apart.
+// of a proxy and each format apart.
 type Node struct {
 	Addr     netip.Addr // of the congestion node
 	Proxy    netip.Addr // our address that it sends to
-	Received uint64     // datagrams
-	Lost     uint64     // event numbers that were left out and did not come later
-	Late     uint64     // event numbers that came after a later one
-	Repeated uint64     // datagrams with the number of the one before
+	Format   message.Format
+	Received uint64 // datagrams
+	Lost     uint64 // event numbers that were left out and did not come later
+	Late     uint64 // event numbers that came after a later one
+	Repeated uint64 // datagrams with the number of the one before
 	Restarts uint64
 	LastSeen time.Time
 }
@@ -39,18 +40,23 @@ type nodes struct {
 	table *lru.Table[nodeKey, nodeState]
 }
 
-type nodeKey struct{ node, proxy netip.Addr }
+// nodeKey has the format too: a node numbers the notifications to each port of a proxy apart, for they are read
+// apart and so not in one order.
+type nodeKey struct {
+	node, proxy netip.Addr
+	format      message.Format
+}
 
 func newNodes(limit int) *nodes { return &nodes{table: lru.New[nodeKey, nodeState](limit)} }
 
-// observe takes a datagram from a node to our address and returns how many event numbers were left out
-// before it.
-func (n *nodes) observe(from netip.AddrPort, to netip.Addr, now time.Time) uint32 {
-	key := nodeKey{from.Addr(), to}
+// observe takes a datagram from a node to our address and the port of a format, and returns how many event numbers
+// were left out before it.
+func (n *nodes) observe(format message.Format, from netip.AddrPort, to netip.Addr, now time.Time) uint32 {
+	key := nodeKey{from.Addr(), to, format}
 	s := n.table.Get(key)
 	if s == nil {
 		s = n.table.Put(key)
-		s.Addr, s.Proxy = from.Addr(), to
+		s.Addr, s.Proxy, s.Format = from.Addr(), to, format
 	}
 	s.Received++
 	s.LastSeen = now

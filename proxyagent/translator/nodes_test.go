@@ -34,7 +34,7 @@ func TestEventNumbersTellLossFromRestartAndReordering(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			n := newNodes(4)
 			for i, number := range tc.numbers {
-				if got := n.observe(netipPort(message.EventPort(number)), proxy4, start); got != tc.gaps[i] {
+				if got := n.observe(message.Format1, netipPort(message.EventPort(number)), proxy4, start); got != tc.gaps[i] {
 					t.Errorf("number %d: gap %d, want %d", number, got, tc.gaps[i])
 				}
 			}
@@ -52,13 +52,13 @@ func TestEventNumbersTellLossFromRestartAndReordering(t *testing.T) {
 func TestPortsOutsideOfTheRangeAreJustPorts(t *testing.T) {
 	n := newNodes(4)
 	for _, port := range []uint16{1021, 40000, 9, 49151} {
-		if gap := n.observe(netipPort(port), proxy4, start); gap != 0 {
+		if gap := n.observe(message.Format1, netipPort(port), proxy4, start); gap != 0 {
 			t.Errorf("port %d: gap %d", port, gap)
 		}
 	}
-	n.observe(netipPort(50000), proxy4, start)
-	n.observe(netipPort(3), proxy4, start) // and they do not disturb the numbers
-	if gap := n.observe(netipPort(50001), proxy4, start); gap != 0 {
+	n.observe(message.Format1, netipPort(50000), proxy4, start)
+	n.observe(message.Format1, netipPort(3), proxy4, start) // and they do not disturb the numbers
+	if gap := n.observe(message.Format1, netipPort(50001), proxy4, start); gap != 0 {
 		t.Errorf("gap %d", gap)
 	}
 	if s := n.list()[0]; s.Lost+s.Late+s.Repeated+s.Restarts != 0 || s.Received != 7 {
@@ -70,7 +70,7 @@ func TestANodeCountsForEachOfOurAddressesApart(t *testing.T) {
 	n := newNodes(4)
 	for i, number := range []uint64{100, 101, 102} {
 		for j, to := range []netip.Addr{proxy4, own4} {
-			if gap := n.observe(netipPort(message.EventPort(number+uint64(j)*5000)), to, start); gap != 0 {
+			if gap := n.observe(message.Format1, netipPort(message.EventPort(number+uint64(j)*5000)), to, start); gap != 0 {
 				t.Errorf("step %d to %v: gap %d", i, to, gap)
 			}
 		}

@@ -78,7 +78,7 @@ func (idle) Send([][]byte) (int, error) { return 0, nil }
 
 func TestASenderThatSendsNothingWithoutAnErrorIsASendError(t *testing.T) {
 	r := newRig(t, nil)
-	r.sender = idle{}
+	r.settings.Load().home.sender = idle{}
 	r.Process(batchOf(3), start)
 	if r.rec.Outcome(failed) != 3 || r.Stats().Receipts != 0 {
 		t.Errorf("%d send errors, receipt %d", r.rec.Outcome(failed), r.Stats().Receipts)
@@ -95,7 +95,7 @@ func TestACNPThatCannotBeBuiltIsASendError(t *testing.T) {
 }
 
 // wideQP answers a Source QP of more than 24 bits for Destination QP 1.
-type wideQP struct{}
+type wideQP struct{ flows }
 
 func (wideQP) Lookup(k flowmap.Key, _ time.Time) (flowmap.Entry, flowmap.Verdict) {
 	e := flowmap.Entry{State: flowmap.StateLearned, SourceQP: k.DestQP}
@@ -228,7 +228,7 @@ func (sink) Send(p [][]byte) (int, error) { return len(p), nil }
 
 func TestProcessDoesNotAllocate(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.TotalPerSecond, c.TotalBurst = 1e9, 1<<30 })
-	r.sender = sink{}
+	r.settings.Load().home.sender = sink{}
 	r.flows[3] = flowmap.Miss
 	batch, now := batchOf(MaxBatch), start
 	if allocs := testing.AllocsPerRun(200, func() {
@@ -269,7 +269,7 @@ func FuzzProcess(f *testing.F) {
 func BenchmarkProcess(b *testing.B) {
 	b.ReportAllocs()
 	r := newRig(b, func(c *Config) { c.TotalPerSecond, c.TotalBurst = 1e9, 1<<30 })
-	r.sender = sink{}
+	r.settings.Load().home.sender = sink{}
 	batch, now := batchOf(MaxBatch), start
 	for b.Loop() {
 		now = now.Add(2 * time.Millisecond)

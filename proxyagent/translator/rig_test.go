@@ -43,6 +43,11 @@ func (f flows) Lookup(k flowmap.Key, now time.Time) (flowmap.Entry, flowmap.Verd
 	return e, v
 }
 
+// LookupTuple has Destination QP 0x70 for each flow of a context, and the same answers.
+func (f flows) LookupTuple(t flowmap.Tuple, now time.Time) (flowmap.Entry, flowmap.Verdict) {
+	return f.Lookup(flowmap.Key{Context: t.Context, Sender: t.Sender, Receiver: t.Receiver, DestQP: 0x70 + t.Context}, now)
+}
+
 // wire is a Sender that keeps copies, and refuses the packets for which fail says so, as the kernel
 // does: what stands before one has left.
 type wire struct {

@@ -12,17 +12,21 @@ import (
 type settings struct {
 	Config
 	accept     bart.Lite
-	served     bart.Lite
+	home       *place // the default context
+	contexts   map[string]*place
 	interfaces map[string]struct{} // nil means all
 }
 
-func newSettings(cfg Config) *settings {
-	s := &settings{Config: cfg.withDefaults()}
+func newSettings(cfg Config, deps *Deps) *settings {
+	s := &settings{
+		Config: cfg.withDefaults(), home: newPlace(0, cfg.ServedPrefixes, deps.Local, deps.Sender),
+		contexts: make(map[string]*place, len(cfg.Contexts)),
+	}
+	for _, x := range cfg.Contexts {
+		s.contexts[x.Name] = newPlace(x.ID, x.ServedPrefixes, x.Local, x.Sender)
+	}
 	for _, p := range cfg.AcceptFrom {
 		s.accept.Insert(p.Masked())
-	}
-	for _, p := range cfg.ServedPrefixes {
-		s.served.Insert(p.Masked())
 	}
 	if len(cfg.Interfaces) > 0 {
 		s.interfaces = make(map[string]struct{}, len(cfg.Interfaces))

@@ -11,11 +11,19 @@ import (
 	pncv1 "pncd/api/pnc/v1"
 	"pncd/proxyagent/evidence"
 	"pncd/proxyagent/flowmap"
+	"pncd/proxyagent/message"
+	"pncd/proxyagent/nrpmap"
 )
 
 // FlowMap answers Source QPs, without waiting. *flowmap.Map is one.
 type FlowMap interface {
 	Lookup(k flowmap.Key, now time.Time) (flowmap.Entry, flowmap.Verdict)
+	LookupTuple(t flowmap.Tuple, now time.Time) (flowmap.Entry, flowmap.Verdict)
+}
+
+// NRPMap says what NRP Selector IDs stand for, without waiting. *nrpmap.Map is one.
+type NRPMap interface {
+	Lookup(nrp uint32, sender, receiver netip.Addr) (nrpmap.Entry, bool)
 }
 
 // LocalAddresses knows this node's own addresses.
@@ -35,9 +43,10 @@ type Sender interface {
 	Send(packets [][]byte) (sent int, err error)
 }
 
-// Deps is what a Translator works with. All are required.
+// Deps is what a Translator works with. All but NRPs are required.
 type Deps struct {
 	FlowMap  FlowMap
+	NRPs     NRPMap // nil: no NRP Selector ID stands for anything
 	Local    LocalAddresses
 	Sender   Sender
 	Recorder *evidence.Recorder
@@ -49,7 +58,7 @@ const MaxBatch = 64
 
 // Translator turns notifications into CNPs. Its methods may be called from any goroutine.
 type Translator struct {
-	sender   Sender
+	deps     Deps
 	recorder *evidence.Recorder
 	now      func() time.Time
 	enabled  atomic.Bool
@@ -80,10 +89,10 @@ func New(cfg Config, deps Deps) (*Translator, error) {
 		}
 	}
 	t := &Translator{
-		sender: deps.Sender, recorder: deps.Recorder, now: deps.Now,
+		deps: deps, recorder: deps.Recorder, now: deps.Now,
 		due: make([]*decision, 0, MaxBatch), packets: make([][]byte, 0, MaxBatch),
 	}
-	s := newSettings(cfg)
+	s := newSettings(cfg, &deps)
 	t.settings.Store(s)
 	t.core = newCore(s, &deps)
 	return t, nil
@@ -109,7 +118,7 @@ func (t *Translator) Reconfigure(cfg Config) error {
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
-	next := newSettings(cfg)
+	next := newSettings(cfg, &t.deps)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	old := t.settings.Load()
@@ -122,29 +131,48 @@ func (t *Translator) Reconfigure(cfg Config) error {
 	return nil
 }
 
-// Process takes each datagram to its outcome: one counter, one record, at most one CNP. It does not
-// allocate unless a notification is malformed or sending fails.
+// Process takes each datagram to the port of format 1 to its outcome: one counter, one record, at most one CNP. It
+// does not allocate unless a notification is malformed or sending fails.
 func (t *Translator) Process(batch []Datagram, now time.Time) {
+	t.processAs(message.Format1, batch, now)
+}
+
+// Format2 is the Handler for datagrams to the port of format 2; all else is as for format 1.
+func (t *Translator) Format2() Handler { return format2{t} }
+
+type format2 struct{ *Translator }
+
+// Process implements Handler.
+func (f format2) Process(batch []Datagram, now time.Time) {
+	f.processAs(message.Format2, batch, now)
+}
+
+// Discard implements Handler.
+func (f format2) Discard(batch []Datagram, now time.Time) {
+	f.discardAs(message.Format2, batch, now)
+}
+
+func (t *Translator) processAs(format message.Format, batch []Datagram, now time.Time) {
 	t.recorder.Received(evidence.PartProxy, uint64(len(batch)))
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for len(batch) > 0 {
 		n := min(len(batch), MaxBatch)
-		t.process(batch[:n], now)
+		t.process(format, batch[:n], now)
 		batch = batch[n:]
 	}
 }
 
-func (t *Translator) process(batch []Datagram, now time.Time) {
+func (t *Translator) process(format message.Format, batch []Datagram, now time.Time) {
 	s, enabled := t.settings.Load(), t.enabled.Load()
 	t.due = t.due[:0]
 	for i := range batch {
 		d := &t.slots[i]
 		if !enabled {
-			d.skip(&batch[i], now, pncv1.Outcome_OUTCOME_PROXY_DISABLED)
+			d.skip(format, &batch[i], now, pncv1.Outcome_OUTCOME_PROXY_DISABLED)
 			continue
 		}
-		t.core.decide(s, &batch[i], now, d)
+		t.core.decide(s, format, &batch[i], now, d)
 		if d.rec.Outcome == pncv1.Outcome_OUTCOME_PROXY_TRANSLATED {
 			t.due = append(t.due, d)
 		}
@@ -167,8 +195,12 @@ var errNotSent = errors.New("the packet was not sent")
 func (t *Translator) transmit(due []*decision) {
 	for len(due) > 0 {
 		t.packets = t.packets[:0]
+		place := due[0].place
 		var failed error
 		for i, d := range due {
+			if d.place != place {
+				break // of another context: sent in the next round
+			}
 			number := t.receipt + uint64(i) + 1
 			if d.number != 0 {
 				number = d.number
@@ -181,7 +213,7 @@ func (t *Translator) transmit(due []*decision) {
 		sent := 0
 		if len(t.packets) > 0 {
 			var err error
-			if sent, err = t.sender.Send(t.packets); sent < len(t.packets) {
+			if sent, err = place.sender.Send(t.packets); sent < len(t.packets) {
 				failed = err
 				if failed == nil {
 					failed = errNotSent
@@ -199,30 +231,31 @@ func (t *Translator) transmit(due []*decision) {
 	}
 }
 
-// Discard gives datagrams that were read while stopping the outcome shutdown.
+// Discard gives datagrams to the port of format 1 that were read while stopping the outcome shutdown.
 func (t *Translator) Discard(batch []Datagram, now time.Time) {
+	t.discardAs(message.Format1, batch, now)
+}
+
+func (t *Translator) discardAs(format message.Format, batch []Datagram, now time.Time) {
 	t.recorder.Received(evidence.PartProxy, uint64(len(batch)))
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	d := &t.slots[0]
 	for i := range batch {
-		d.skip(&batch[i], now, pncv1.Outcome_OUTCOME_PROXY_SHUTDOWN)
+		d.skip(format, &batch[i], now, pncv1.Outcome_OUTCOME_PROXY_SHUTDOWN)
 		t.recorder.Record(&d.rec)
 	}
 }
 
 // skip gives an outcome without looking further than the flow's name.
-func (d *decision) skip(dg *Datagram, now time.Time, o evidence.Outcome) {
+func (d *decision) skip(format message.Format, dg *Datagram, now time.Time, o evidence.Outcome) {
 	d.rec = evidence.Record{At: dg.At, Outcome: o}
 	if d.rec.At.IsZero() {
 		d.rec.At = now
 	}
 	d.rec.Translation.Node, d.rec.Translation.EventPort = dg.From.Addr(), dg.From.Port()
-	if n, err := parse(dg); err == nil {
-		d.rec.Flow = evidence.Flow{
-			Sender: n.Src, Receiver: n.Dst, SrcPort: n.SrcPort, DstPort: n.DstPort,
-			Proto: n.Proto, DestQP: n.DestQP,
-		}
+	if n, err := parse(format, dg); err == nil {
+		d.rec.Flow = n.flow()
 	}
 }
 

@@ -38,10 +38,12 @@ type FlowKey struct {
 	DestinationPort uint32 `protobuf:"varint,4,opt,name=destination_port,json=destinationPort,proto3" json:"destination_port,omitempty"`
 	// IP protocol.
 	Protocol uint32 `protobuf:"varint,5,opt,name=protocol,proto3" json:"protocol,omitempty"`
-	// The Destination QP (24 bits).
+	// The Destination QP (24 bits). A notification of format 2 names none: then that of the map's entry, or zero.
 	DestinationQp uint32 `protobuf:"varint,6,opt,name=destination_qp,json=destinationQp,proto3" json:"destination_qp,omitempty"`
 	// The context (VPN); empty for the default one.
-	Context       string `protobuf:"bytes,7,opt,name=context,proto3" json:"context,omitempty"`
+	Context string `protobuf:"bytes,7,opt,name=context,proto3" json:"context,omitempty"`
+	// The NRP Selector ID of a notification of format 2; absent with format 1.
+	NrpSelectorId *uint32 `protobuf:"varint,8,opt,name=nrp_selector_id,json=nrpSelectorId,proto3,oneof" json:"nrp_selector_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -123,6 +125,13 @@ func (x *FlowKey) GetContext() string {
 		return x.Context
 	}
 	return ""
+}
+
+func (x *FlowKey) GetNrpSelectorId() uint32 {
+	if x != nil && x.NrpSelectorId != nil {
+		return *x.NrpSelectorId
+	}
+	return 0
 }
 
 // The event number that joins a notification at both ends.
@@ -280,7 +289,9 @@ type TranslationRecord struct {
 	// The CNP's UDP source port, which carries the receipt number to a capture at the sender.
 	ReceiptPort uint32 `protobuf:"varint,7,opt,name=receipt_port,json=receiptPort,proto3" json:"receipt_port,omitempty"`
 	// From reading the notification to handing the CNP to the kernel.
-	Latency       *durationpb.Duration `protobuf:"bytes,8,opt,name=latency,proto3" json:"latency,omitempty"`
+	Latency *durationpb.Duration `protobuf:"bytes,8,opt,name=latency,proto3" json:"latency,omitempty"`
+	// The version of the NRP map at which the entry that was used last changed; zero when none was.
+	NrpVersion    uint64 `protobuf:"varint,9,opt,name=nrp_version,json=nrpVersion,proto3" json:"nrp_version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -369,6 +380,13 @@ func (x *TranslationRecord) GetLatency() *durationpb.Duration {
 		return x.Latency
 	}
 	return nil
+}
+
+func (x *TranslationRecord) GetNrpVersion() uint64 {
+	if x != nil {
+		return x.NrpVersion
+	}
+	return 0
 }
 
 // One decision.
@@ -1003,7 +1021,7 @@ var File_pnc_v1_record_proto protoreflect.FileDescriptor
 
 const file_pnc_v1_record_proto_rawDesc = "" +
 	"\n" +
-	"\x13pnc/v1/record.proto\x12\x06pnc.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17pnc/v1/capability.proto\x1a\x11pnc/v1/flow.proto\x1a\x11pnc/v1/host.proto\x1a\x14pnc/v1/outcome.proto\"\xe6\x01\n" +
+	"\x13pnc/v1/record.proto\x12\x06pnc.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17pnc/v1/capability.proto\x1a\x11pnc/v1/flow.proto\x1a\x11pnc/v1/host.proto\x1a\x14pnc/v1/outcome.proto\"\xa7\x02\n" +
 	"\aFlowKey\x12\x16\n" +
 	"\x06sender\x18\x01 \x01(\tR\x06sender\x12\x1a\n" +
 	"\breceiver\x18\x02 \x01(\tR\breceiver\x12\x1f\n" +
@@ -1012,7 +1030,9 @@ const file_pnc_v1_record_proto_rawDesc = "" +
 	"\x10destination_port\x18\x04 \x01(\rR\x0fdestinationPort\x12\x1a\n" +
 	"\bprotocol\x18\x05 \x01(\rR\bprotocol\x12%\n" +
 	"\x0edestination_qp\x18\x06 \x01(\rR\rdestinationQp\x12\x18\n" +
-	"\acontext\x18\a \x01(\tR\acontext\"7\n" +
+	"\acontext\x18\a \x01(\tR\acontext\x12+\n" +
+	"\x0fnrp_selector_id\x18\b \x01(\rH\x00R\rnrpSelectorId\x88\x01\x01B\x12\n" +
+	"\x10_nrp_selector_id\"7\n" +
 	"\vEventNumber\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\rR\x04port\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x04R\x05count\"\xb5\x01\n" +
@@ -1021,7 +1041,7 @@ const file_pnc_v1_record_proto_rawDesc = "" +
 	"\bce_count\x18\x02 \x01(\x04R\aceCount\x12\x14\n" +
 	"\x05proxy\x18\x03 \x01(\tR\x05proxy\x12-\n" +
 	"\x05route\x18\x04 \x01(\v2\x17.pnc.v1.CapabilityRouteR\x05route\x12)\n" +
-	"\x05event\x18\x05 \x01(\v2\x13.pnc.v1.EventNumberR\x05event\"\xac\x02\n" +
+	"\x05event\x18\x05 \x01(\v2\x13.pnc.v1.EventNumberR\x05event\"\xcd\x02\n" +
 	"\x11TranslationRecord\x12'\n" +
 	"\x0fcongestion_node\x18\x01 \x01(\tR\x0econgestionNode\x12)\n" +
 	"\x05event\x18\x02 \x01(\v2\x13.pnc.v1.EventNumberR\x05event\x12\x10\n" +
@@ -1030,7 +1050,9 @@ const file_pnc_v1_record_proto_rawDesc = "" +
 	"\tsource_qp\x18\x05 \x01(\rR\bsourceQp\x12\x18\n" +
 	"\areceipt\x18\x06 \x01(\x04R\areceipt\x12!\n" +
 	"\freceipt_port\x18\a \x01(\rR\vreceiptPort\x123\n" +
-	"\alatency\x18\b \x01(\v2\x19.google.protobuf.DurationR\alatency\"\xe3\x02\n" +
+	"\alatency\x18\b \x01(\v2\x19.google.protobuf.DurationR\alatency\x12\x1f\n" +
+	"\vnrp_version\x18\t \x01(\x04R\n" +
+	"nrpVersion\"\xe3\x02\n" +
 	"\x06Record\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12*\n" +
 	"\x02at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x12\n" +
@@ -1157,6 +1179,7 @@ func file_pnc_v1_record_proto_init() {
 	file_pnc_v1_flow_proto_init()
 	file_pnc_v1_host_proto_init()
 	file_pnc_v1_outcome_proto_init()
+	file_pnc_v1_record_proto_msgTypes[0].OneofWrappers = []any{}
 	file_pnc_v1_record_proto_msgTypes[4].OneofWrappers = []any{
 		(*Record_Congestion)(nil),
 		(*Record_Translation)(nil),

@@ -1,0 +1,87 @@
+package translator
+
+import (
+	"net/netip"
+
+	"github.com/gaissmai/bart"
+
+	pncv1 "pncd/api/pnc/v1"
+	"pncd/proxyagent/evidence"
+	"pncd/proxyagent/message"
+	"pncd/proxyagent/nrpmap"
+)
+
+// place is a context made ready for the packet path.
+type place struct {
+	id     uint32
+	served bart.Lite
+	local  LocalAddresses
+	sender Sender
+}
+
+func newPlace(id uint32, served []netip.Prefix, local LocalAddresses, sender Sender) *place {
+	p := &place{id: id, local: local, sender: sender}
+	for _, s := range served {
+		p.served.Insert(s.Masked())
+	}
+	return p
+}
+
+// named is what a notification names.
+type named struct {
+	message.Notification        // with DestQP in format 1
+	nrp                  uint32 // in format 2
+	format               message.Format
+}
+
+func (n *named) flow() evidence.Flow {
+	return evidence.Flow{
+		Sender: n.Src, Receiver: n.Dst, SrcPort: n.SrcPort, DstPort: n.DstPort,
+		Proto: n.Proto, DestQP: n.DestQP, NRP: n.nrp, HasNRP: n.format == message.Format2,
+	}
+}
+
+// parseAs reads a payload in the format of the port that it came to.
+func parseAs(format message.Format, payload []byte) (named, error) {
+	if format == message.Format2 {
+		n, err := message.ParseFormat2(payload)
+		return named{
+			Notification: message.Notification{Src: n.Src, Dst: n.Dst, SrcPort: n.SrcPort, DstPort: n.DstPort, Proto: n.Proto},
+			nrp:          n.NRP, format: format,
+		}, err
+	}
+	n, err := message.Parse(payload)
+	return named{Notification: n, format: format}, err
+}
+
+// checkLength gives the error of parseAs for a payload of which not all is held.
+func checkLength(format message.Format, n int) error {
+	if format == message.Format2 {
+		return message.CheckLengthFormat2(n)
+	}
+	return message.CheckLength(n)
+}
+
+// placeOf finds the context of a notification, and for format 2 the entry of the NRP map. Format 1 stays in the
+// default context. Without a context the outcome says why.
+func (c *core) placeOf(s *settings, n *named, d *decision) (*place, nrpmap.Entry, evidence.Outcome) {
+	if n.format != message.Format2 {
+		return s.home, nrpmap.Entry{}, 0
+	}
+	if c.nrps == nil {
+		return nil, nrpmap.Entry{}, pncv1.Outcome_OUTCOME_PROXY_NRP_UNKNOWN
+	}
+	e, ok := c.nrps.Lookup(n.nrp, n.Src, n.Dst)
+	if !ok {
+		return nil, e, pncv1.Outcome_OUTCOME_PROXY_NRP_UNKNOWN
+	}
+	d.rec.Flow.Context, d.rec.Translation.NRPVersion = e.Context, e.Version
+	if e.Context == "" {
+		return s.home, e, 0
+	}
+	p := s.contexts[e.Context]
+	if p == nil {
+		return nil, e, pncv1.Outcome_OUTCOME_PROXY_VPN_UNKNOWN
+	}
+	return p, e, 0
+}
