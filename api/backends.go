@@ -24,6 +24,7 @@ type Backends struct {
 	Records    *evidence.Recorder
 	Node       Node
 	ISIS       ISIS // nil: IS-IS is not configured
+	NRPs       NRPs // nil: this node is not a proxy
 	OSPF       OSPF // nil: neither OSPF nor the learner through FRR's API is configured
 }
 
@@ -64,12 +65,13 @@ type Advertise struct {
 type FlowFilter struct {
 	Sender   netip.Addr // invalid: all
 	Receiver netip.Addr // invalid: all
+	Context  *string    // nil: all; empty: the default one
 	States   []pncv1.FlowState
 }
 
-// Match reports whether a flow is chosen.
-func (f FlowFilter) Match(sender, receiver netip.Addr, state pncv1.FlowState) bool {
-	return (!f.Sender.IsValid() || f.Sender == sender.Unmap()) &&
+// Match reports whether a flow in a context is chosen.
+func (f FlowFilter) Match(vpn string, sender, receiver netip.Addr, state pncv1.FlowState) bool {
+	return (f.Context == nil || *f.Context == vpn) && (!f.Sender.IsValid() || f.Sender == sender.Unmap()) &&
 		(!f.Receiver.IsValid() || f.Receiver == receiver.Unmap()) &&
 		(len(f.States) == 0 || slices.Contains(f.States, state))
 }
@@ -79,8 +81,8 @@ type Flows interface {
 	// RangeFlows calls yield for each flow that f matches, in any order, until yield returns false, and
 	// returns the map's version from before the first call.
 	RangeFlows(ctx context.Context, f FlowFilter, yield func(*pncv1.Flow) bool) (version uint64, err error)
-	// GetFlow returns one flow, or NotFound.
-	GetFlow(ctx context.Context, sender, receiver netip.Addr, destQP uint32) (*pncv1.Flow, error)
+	// GetFlow returns one flow of a context (VPN; empty: the default one), or NotFound.
+	GetFlow(ctx context.Context, vpn string, sender, receiver netip.Addr, destQP uint32) (*pncv1.Flow, error)
 	// WatchFlows starts to watch changes with a bounded buffer.
 	WatchFlows(buffer int) (Stream[*pncv1.Flow], error)
 }

@@ -22,7 +22,7 @@ func (n manyFlows) RangeFlows(_ context.Context, _ FlowFilter, yield func(*pncv1
 	return 1, nil
 }
 
-func (manyFlows) GetFlow(context.Context, netip.Addr, netip.Addr, uint32) (*pncv1.Flow, error) {
+func (manyFlows) GetFlow(context.Context, string, netip.Addr, netip.Addr, uint32) (*pncv1.Flow, error) {
 	return nil, NotFound("none")
 }
 

@@ -79,6 +79,11 @@ func Precondition(reason, format string, args ...any) error {
 	return &Error{Code: codes.FailedPrecondition, Reason: reason, Msg: fmt.Sprintf(format, args...)}
 }
 
+// TooMany is RESOURCE_EXHAUSTED: a limit of this server is reached.
+func TooMany(format string, args ...any) error {
+	return &Error{Code: codes.ResourceExhausted, Reason: ReasonTooMany, Msg: fmt.Sprintf(format, args...)}
+}
+
 // Stopping is UNAVAILABLE: what a stream ends with when the server stops, and what a call gets that
 // would begin something then.
 func Stopping() error {

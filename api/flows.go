@@ -39,7 +39,7 @@ func (f flowService) ListFlows(ctx context.Context, req *pncv1.ListFlowsRequest)
 			return nil, err
 		}
 	}
-	filter.States = req.GetStates()
+	filter.States, filter.Context = req.GetStates(), req.Context
 	limit, err := rows("limit", req.GetLimit(), defaultRows)
 	if err != nil {
 		return nil, err
@@ -78,11 +78,14 @@ func (f flowService) GetFlow(ctx context.Context, req *pncv1.GetFlowRequest) (*p
 	if err := queuePair("destination_qp", req.GetDestinationQp()); err != nil {
 		return nil, err
 	}
+	if err := contextName("context", req.GetContext()); err != nil {
+		return nil, err
+	}
 	flows, err := f.flows()
 	if err != nil {
 		return nil, err
 	}
-	flow, err := flows.GetFlow(ctx, sender, receiver, req.GetDestinationQp())
+	flow, err := flows.GetFlow(ctx, req.GetContext(), sender, receiver, req.GetDestinationQp())
 	if err != nil {
 		return nil, err
 	}

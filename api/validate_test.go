@@ -34,6 +34,12 @@ func TestBadRequestsNameFieldAndRule(t *testing.T) {
 	flow := func(r *pncv1.GetFlowRequest) func(context.Context) error {
 		return func(ctx context.Context) error { _, err := c.flows.GetFlow(ctx, r); return err }
 	}
+	nrp := func(m ...*pncv1.NrpMapping) func(context.Context) error {
+		return func(ctx context.Context) error {
+			_, err := pncv1.NewNrpServiceClient(c.conn).SetNrpMappings(ctx, &pncv1.SetNrpMappingsRequest{Mappings: m})
+			return err
+		}
+	}
 	records := func(f *pncv1.RecordFilter) func(context.Context) error {
 		return func(ctx context.Context) error {
 			_, err := c.recs.ListRecords(ctx, &pncv1.ListRecordsRequest{Filter: f})
@@ -44,6 +50,13 @@ func TestBadRequestsNameFieldAndRule(t *testing.T) {
 		name, field, rule string
 		call              func(context.Context) error
 	}{
+		{"no NRP mappings", "mappings", "1 to 10000", nrp()},
+		{"NRP without a receiver", "mappings[1].receiver", "go together", nrp(&pncv1.NrpMapping{}, &pncv1.NrpMapping{Sender: "192.0.2.1"})},
+		{"NRP of two families", "mappings[0].receiver", "family", nrp(&pncv1.NrpMapping{Sender: "192.0.2.1", Receiver: "2001:db8::1"})},
+		{"NRP of a name", "mappings[0].sender", "not an IP address", nrp(&pncv1.NrpMapping{Sender: "host"})},
+		{"NRP with a large QP", "mappings[0].source_qp", "24 bits", nrp(&pncv1.NrpMapping{SourceQp: qp})},
+		{"NRP in a long context", "mappings[0].context", "longer", nrp(&pncv1.NrpMapping{Context: long})},
+		{"flow in a long context", "context", "longer", flow(&pncv1.GetFlowRequest{Sender: "192.0.2.1", Receiver: "192.0.2.2", Context: long})},
 		{"resolve nothing", "sender", "required", resolve(&pncv1.ResolveRequest{})},
 		{"resolve a name", "sender", "not an IP address", resolve(&pncv1.ResolveRequest{Sender: "host"})},
 		{"resolve a prefix", "sender", "not an IP address", resolve(&pncv1.ResolveRequest{Sender: "192.0.2.0/24"})},

@@ -259,7 +259,7 @@ func (f *Flows) RangeFlows(_ context.Context, filter api.FlowFilter, yield func(
 	f.mu.Unlock()
 	for _, fl := range list {
 		sender, receiver := netip.MustParseAddr(fl.GetSender()), netip.MustParseAddr(fl.GetReceiver())
-		if filter.Match(sender, receiver, fl.GetState()) && !yield(fl) {
+		if filter.Match(fl.GetContext(), sender, receiver, fl.GetState()) && !yield(fl) {
 			break
 		}
 	}
@@ -267,11 +267,11 @@ func (f *Flows) RangeFlows(_ context.Context, filter api.FlowFilter, yield func(
 }
 
 // GetFlow implements api.Flows.
-func (f *Flows) GetFlow(_ context.Context, sender, receiver netip.Addr, qp uint32) (*pncv1.Flow, error) {
+func (f *Flows) GetFlow(_ context.Context, vpn string, sender, receiver netip.Addr, qp uint32) (*pncv1.Flow, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, fl := range f.list {
-		if fl.GetSender() == sender.String() && fl.GetReceiver() == receiver.String() && fl.GetDestinationQp() == qp {
+		if fl.GetContext() == vpn && fl.GetSender() == sender.String() && fl.GetReceiver() == receiver.String() && fl.GetDestinationQp() == qp {
 			return fl, nil
 		}
 	}

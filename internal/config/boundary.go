@@ -54,15 +54,15 @@ func (c *Config) fillBoundary(given func(string) bool) {
 
 // notificationPorts are those of both formats, as the other sections have them.
 func (c *Config) notificationPorts() []uint16 {
-	out := []uint16{DefaultFormat2Port}
-	if c.CongestionNode != nil {
-		out = append(out, c.CongestionNode.Port)
+	var out []uint16
+	if n := c.CongestionNode; n != nil {
+		out = append(out, n.Port, n.PortFormat2)
 	}
-	if c.Proxy != nil {
-		out = append(out, c.Proxy.Port)
+	if p := c.Proxy; p != nil {
+		out = append(out, p.Port, p.PortFormat2)
 	}
-	if len(out) == 1 {
-		out = append(out, DefaultPort)
+	if len(out) == 0 {
+		out = []uint16{DefaultPort, DefaultFormat2Port}
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
@@ -81,9 +81,11 @@ func (c *checker) boundary(cfg *Config) {
 	}
 	if n := cfg.CongestionNode; n != nil {
 		c.want(slices.Contains(b.Ports, n.Port), "boundary.ports", "%d of congestion_node.port is missing", n.Port)
+		c.want(len(n.Contexts) == 0 || slices.Contains(b.Ports, n.PortFormat2), "boundary.ports", "%d of congestion_node.port_format2 is missing", n.PortFormat2)
 	}
 	if p := cfg.Proxy; p != nil {
 		c.want(slices.Contains(b.Ports, p.Port), "boundary.ports", "%d of proxy.port is missing", p.Port)
+		c.want(p.NRP == nil || slices.Contains(b.Ports, p.PortFormat2), "boundary.ports", "%d of proxy.port_format2 is missing", p.PortFormat2)
 		c.want(len(b.AcceptFrom) > 0, "boundary.accept_from", "at least one prefix is required: the congestion nodes of the domain")
 		for i, name := range b.BorderInterfaces {
 			c.want(!slices.Contains(p.AcceptInterfaces, name), index("boundary.border_interfaces", i), "%s is one of proxy.accept_interfaces: notifications are accepted there or stopped there, not both", name)

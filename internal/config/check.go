@@ -48,7 +48,7 @@ func check(cfg *Config, root *yaml.Node) []Problem {
 	c := &checker{root: root}
 	c.general(cfg)
 	c.static(cfg.Static)
-	c.contexts(cfg)
+	contexts := c.contexts(cfg)
 	if cfg.BGP != nil {
 		c.bgp(cfg.BGP)
 	}
@@ -64,9 +64,13 @@ func check(cfg *Config, root *yaml.Node) []Problem {
 	}
 	if cfg.CongestionNode != nil {
 		c.congestionNode(cfg.CongestionNode)
+		c.nodeContexts(cfg.CongestionNode, contexts)
 	}
 	if cfg.Proxy != nil {
 		c.proxy(cfg.Proxy, cfg.BGP)
+		if cfg.Proxy.NRP != nil {
+			c.nrp(cfg.Proxy.NRP, contexts)
+		}
 	}
 	if cfg.Boundary != nil {
 		c.boundary(cfg)
@@ -199,12 +203,14 @@ func (c *checker) family(key string, a Addr, four bool, name string) {
 
 func (c *checker) congestionNode(n *CongestionNode) {
 	const p = "congestion_node"
-	c.want(len(n.Interfaces) > 0, p+".interfaces", "required: the links whose outgoing CE-marked packets count")
+	c.want(len(n.Interfaces)+len(n.Contexts) > 0, p+".interfaces", "required, or contexts: the links whose outgoing CE-marked packets count")
 	c.interfaces(p+".interfaces", n.Interfaces)
 	c.want(n.SourceIPv4.IsValid() || n.SourceIPv6.IsValid(), p, "source_ipv4 or source_ipv6 is required")
 	c.family(p+".source_ipv4", n.SourceIPv4, true, "IPv4")
 	c.family(p+".source_ipv6", n.SourceIPv6, false, "IPv6")
 	c.notificationPort(p+".port", n.Port)
+	c.notificationPort(p+".port_format2", n.PortFormat2)
+	c.want(n.PortFormat2 != n.Port, p+".port_format2", "%d is congestion_node.port: each format has a port of its own", n.PortFormat2)
 	c.within(p+".dscp", int(n.DSCP), 0, 63)
 	c.within(p+".ttl", int(n.TTL), 1, 255)
 	c.span(p+".pace.window", n.Pace.Window, time.Microsecond, time.Second)

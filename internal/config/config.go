@@ -183,6 +183,16 @@ type CongestionNode struct {
 	DSCP       uint8        `yaml:"dscp"`
 	TTL        uint8        `yaml:"ttl"`
 	Pace       NotifierPace `yaml:"pace"`
+
+	PortFormat2 uint16        `yaml:"port_format2"`
+	Contexts    []NodeContext `yaml:"contexts"`
+}
+
+// NodeContext is a context whose congested flows are notified in format 2.
+type NodeContext struct {
+	Name       string   `yaml:"name"`
+	NRP        int      `yaml:"nrp"` // NRP Selector ID, 32 bits
+	Interfaces []string `yaml:"interfaces"`
 }
 
 // NotifierPace bounds what a congestion node sends.
@@ -200,6 +210,8 @@ type Proxy struct {
 	IPv4             Addr           `yaml:"ipv4"`
 	IPv6             Addr           `yaml:"ipv6"`
 	Port             uint16         `yaml:"port"`
+	PortFormat2      uint16         `yaml:"port_format2"`
+	NRP              *NRP           `yaml:"nrp"` // nil: notifications of format 2 are not listened to
 	Taps             []string       `yaml:"taps"`
 	TapRing          int            `yaml:"tap_ring"` // MiB
 	TapComplete      bool           `yaml:"tap_complete"`

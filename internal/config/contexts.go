@@ -69,7 +69,8 @@ func (l Label) MarshalYAML() (any, error) {
 // maxContextName is what the API takes (octets).
 const maxContextName = 255
 
-func (c *checker) contexts(cfg *Config) {
+// contexts checks the contexts and what names them, and gives them by name.
+func (c *checker) contexts(cfg *Config) map[string]*Context {
 	byName := map[string]*Context{}
 	for i := range cfg.Contexts {
 		x, at := &cfg.Contexts[i], index("contexts", i)
@@ -90,11 +91,12 @@ func (c *checker) contexts(cfg *Config) {
 		c.want(s.Context == "" || byName[s.Context] != nil, index("static", i)+".context", "%q is none of contexts", s.Context)
 	}
 	if cfg.Proxy == nil {
-		return
+		return byName
 	}
 	for i := range cfg.Proxy.Senders {
 		c.vpnSender(index("proxy.senders", i), &cfg.Proxy.Senders[i], byName)
 	}
+	return byName
 }
 
 // vpnSender checks what a sender inside a VPN needs beside the rest.

@@ -20,6 +20,7 @@ func (c *Config) fillDefaults(root *yaml.Node) {
 	c.fillOSPF(given)
 	if n := c.CongestionNode; n != nil {
 		setDefault(given, "congestion_node.port", &n.Port, DefaultPort)
+		setDefault(given, "congestion_node.port_format2", &n.PortFormat2, DefaultFormat2Port)
 		setDefault(given, "congestion_node.dscp", &n.DSCP, 48)
 		setDefault(given, "congestion_node.ttl", &n.TTL, 255)
 		const p = "congestion_node.pace."
@@ -83,6 +84,10 @@ func (s *Session) fillDefaults(given func(string) bool, at string, as uint32, ip
 // fillDefaults takes the mode of senders that name none.
 func (p *Proxy) fillDefaults(given func(string) bool, mode string) {
 	setDefault(given, "proxy.port", &p.Port, DefaultPort)
+	setDefault(given, "proxy.port_format2", &p.PortFormat2, DefaultFormat2Port)
+	if p.NRP != nil {
+		setDefault(given, "proxy.nrp.entries", &p.NRP.Entries, DefaultNRPEntries)
+	}
 	setDefault(given, "proxy.tap_ring", &p.TapRing, 16)
 	setDefault(given, "proxy.advertise", &p.Advertise, AdvertiseAlways)
 	p.Readiness.fillDefaults(given)

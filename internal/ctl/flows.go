@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -13,7 +14,9 @@ import (
 func (a *app) flowsCommand() *cobra.Command {
 	var req pncv1.ListFlowsRequest
 	var states []string
-	cmd := &cobra.Command{
+	var vpn string
+	var cmd *cobra.Command
+	cmd = &cobra.Command{
 		Use:   "flows [SENDER RECEIVER QP]",
 		Short: "Show the Source-QP map: all flows, or one by its sender, receiver and destination QP",
 		Long: "Show the Source-QP map: all flows, or one by its sender, receiver and destination QP.\n" +
@@ -26,7 +29,10 @@ func (a *app) flowsCommand() *cobra.Command {
 		},
 		RunE: a.run(func(ctx context.Context, args []string) error {
 			if len(args) == 3 {
-				return a.oneFlow(ctx, args)
+				return a.oneFlow(ctx, args, vpn)
+			}
+			if cmd.Flags().Changed("context") {
+				req.Context = &vpn
 			}
 			var err error
 			if req.Sender, err = parseAddr("--sender", req.Sender); err != nil {
@@ -56,14 +62,15 @@ func (a *app) flowsCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&req.Sender, "sender", "", "only flows of this sender")
 	f.StringVar(&req.Receiver, "receiver", "", "only flows to this receiver")
+	f.StringVar(&vpn, "context", "", "the context (VPN), \"\" for the default one; without arguments all when left out")
 	f.StringSliceVar(&states, "state", nil, "only flows in these states")
 	f.Uint32Var(&req.Limit, "limit", 0, "at most this many rows (default 10000)")
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(enumNames(pncv1.FlowState(0)), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-func (a *app) oneFlow(ctx context.Context, args []string) error {
-	var req pncv1.GetFlowRequest
+func (a *app) oneFlow(ctx context.Context, args []string, vpn string) error {
+	req := pncv1.GetFlowRequest{Context: vpn}
 	var err error
 	if req.Sender, err = parseAddr("SENDER", args[0]); err != nil {
 		return err
@@ -82,10 +89,19 @@ func (a *app) oneFlow(ctx context.Context, args []string) error {
 }
 
 func (a *app) flowTable(w io.Writer, flows []*pncv1.Flow) error {
-	g := newGrid(w, "SENDER", "RECEIVER", "DEST-QP", "SOURCE-QP", "STATE", "BY", "VOTES", "LAST-SEEN", "VERSION", "DETAIL")
+	head := []string{"SENDER", "RECEIVER", "DEST-QP", "SOURCE-QP", "STATE", "BY", "VOTES", "LAST-SEEN", "VERSION", "DETAIL"}
+	contexts := slices.ContainsFunc(flows, func(f *pncv1.Flow) bool { return f.GetContext() != "" })
+	if contexts {
+		head = append([]string{"CONTEXT"}, head...)
+	}
+	g := newGrid(w, head...)
 	for _, f := range flows {
-		g.row(f.GetSender(), f.GetReceiver(), qp(f.GetDestinationQp()), qp(f.GetSourceQp()), enum(f.GetState()), enum(f.GetSource()),
-			numberOr(f.GetVotes()), a.age(f.GetLastSeen()), number(f.GetVersion()), f.GetDetail())
+		var row []string
+		if contexts {
+			row = append(row, f.GetContext())
+		}
+		g.row(append(row, f.GetSender(), f.GetReceiver(), qp(f.GetDestinationQp()), qp(f.GetSourceQp()), enum(f.GetState()), enum(f.GetSource()),
+			numberOr(f.GetVotes()), a.age(f.GetLastSeen()), number(f.GetVersion()), f.GetDetail())...)
 	}
 	return g.flush()
 }

@@ -45,6 +45,8 @@ var readOnly = []struct {
 	{"ospf-database-detail", "ospf database 192.0.2.9 --detail", 0},
 	{"ospf-database-type", "ospf database --v3 --area 0 --type 0xa029", 0},
 	{"records-host", "records host", 0},
+	{"nrp-list", "nrp list", 0},
+	{"nrp-list-one", "nrp list 0xc8", 0},
 	{"boundary-show", "boundary show", 0},
 	{"counters", "counters", 0},
 	{"counters-nonzero", "counters --part proxy --nonzero", 0},

@@ -118,6 +118,12 @@ func recordRow(r *pncv1.Record) []string {
 	row := []string{clock(r.GetAt()), number(r.GetSequence()), part, name, k.GetSender(), k.GetReceiver(), qp(k.GetDestinationQp())}
 	var detail []string
 	add := func(format string, args ...any) { detail = append(detail, fmt.Sprintf(format, args...)) }
+	if k.GetContext() != "" {
+		add("context %s", k.GetContext())
+	}
+	if k != nil && k.NrpSelectorId != nil {
+		add("nrp %d", k.GetNrpSelectorId())
+	}
 	switch {
 	case r.GetCongestion() != nil:
 		c := r.GetCongestion()

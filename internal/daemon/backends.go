@@ -16,6 +16,7 @@ func (d *Daemon) backends() api.Backends {
 		Flows:      flowsBackend{d},
 		Records:    d.recorder,
 		Node:       d,
+		NRPs:       nrpBackend{d},
 	}
 	if d.isis != nil {
 		b.ISIS = d.isis

@@ -14,6 +14,14 @@ var familyByName = map[string]bgp.Family{
 	bgp.IPv4VPN.String(): bgp.IPv4VPN, bgp.IPv6VPN.String(): bgp.IPv6VPN,
 }
 
+// inContext is the name of something in a context: as in blue/eth1, or alone in the default one.
+func inContext(context, name string) string {
+	if context == "" {
+		return name
+	}
+	return context + "/" + name
+}
+
 func contextNames(c *config.Config) (out []string) {
 	for _, x := range c.Contexts {
 		out = append(out, x.Name)

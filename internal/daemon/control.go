@@ -177,7 +177,7 @@ func (d *Daemon) reload(old, next *config.Config, changes []string) error {
 	}
 	d.parts.Swap(p).replaced(p)
 	effective, _ := d.withSources(next)
-	if err := p.apply(effective); err != nil { // partsFor has checked it
+	if err := p.apply(effective, d.now()); err != nil { // partsFor has checked it
 		d.log.WithError(err).Error("applying settings failed")
 	}
 	d.table.Reconfigure(d.now(), tableSettings(next))

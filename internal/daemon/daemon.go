@@ -45,6 +45,7 @@ type Daemon struct {
 	boundary *borderFilter
 	api      *api.Server
 	rings    *ringBook
+	contexts *contextBook
 	sender   senderSwitch
 	senders  *senderReadiness
 	paths    *host.Tracker // whether CNPs to the senders have a route
@@ -64,7 +65,7 @@ type Daemon struct {
 
 // New makes a daemon from a configuration; nothing is opened yet.
 func New(cfg *config.Config, path string, log *logrus.Logger) (*Daemon, error) {
-	d := &Daemon{log: log, path: path, node: cfg.Node, boot: bootID(), started: time.Now(), now: time.Now, rings: newRingBook()}
+	d := &Daemon{log: log, path: path, node: cfg.Node, boot: bootID(), started: time.Now(), now: time.Now, rings: newRingBook(), contexts: newContextBook()}
 	if d.node == "" {
 		name, err := os.Hostname()
 		if err != nil {

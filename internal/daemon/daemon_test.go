@@ -267,7 +267,7 @@ func TestReloadTakesRolesAwayAndBringsThemBack(t *testing.T) {
 	if r.listening() || packetSockets(t) != 1 {
 		t.Errorf("without the proxy: listening %v, %d packet sockets", r.listening(), packetSockets(t))
 	}
-	if _, err := (flowsBackend{r.Daemon}).GetFlow(context.Background(), netip.IPv4Unspecified(), netip.IPv4Unspecified(), 0); status.Code(err) != codes.FailedPrecondition {
+	if _, err := (flowsBackend{r.Daemon}).GetFlow(context.Background(), "", netip.IPv4Unspecified(), netip.IPv4Unspecified(), 0); status.Code(err) != codes.FailedPrecondition {
 		t.Errorf("flows without a proxy: %v", err)
 	}
 	if _, err := r.edit(); err != nil {

@@ -39,25 +39,30 @@ func (b flowsBackend) RangeFlows(ctx context.Context, f api.FlowFilter, yield fu
 		if ctx.Err() != nil {
 			return false
 		}
-		if !f.Match(e.Key.Sender, e.Key.Receiver, pncv1.FlowState(e.State)) {
+		context := b.d.contexts.name(e.Key.Context)
+		if !f.Match(context, e.Key.Sender, e.Key.Receiver, pncv1.FlowState(e.State)) {
 			return true
 		}
-		return yield(flowMessage(&e))
+		return yield(flowMessage(&e, context))
 	})
 	return version, ctx.Err()
 }
 
 // GetFlow implements api.Flows.
-func (b flowsBackend) GetFlow(_ context.Context, sender, receiver netip.Addr, destQP uint32) (*pncv1.Flow, error) {
+func (b flowsBackend) GetFlow(_ context.Context, vpn string, sender, receiver netip.Addr, destQP uint32) (*pncv1.Flow, error) {
 	flows, err := b.flows()
 	if err != nil {
 		return nil, err
 	}
-	e, ok := flows.Get(flowmap.Key{Sender: sender, Receiver: receiver, DestQP: destQP}, b.d.now())
+	id, ok := b.d.contexts.number(vpn)
+	if !ok {
+		return nil, api.NotFound("no traffic of a context %q was seen", vpn)
+	}
+	e, ok := flows.Get(flowmap.Key{Context: id, Sender: sender, Receiver: receiver, DestQP: destQP}, b.d.now())
 	if !ok {
 		return nil, api.NotFound("no traffic of the flow %s > %s to QP %#x was seen", sender, receiver, destQP)
 	}
-	return flowMessage(&e), nil
+	return flowMessage(&e, vpn), nil
 }
 
 // WatchFlows implements api.Flows.
@@ -66,12 +71,13 @@ func (b flowsBackend) WatchFlows(buffer int) (api.Stream[*pncv1.Flow], error) {
 	if p.flows == nil {
 		return nil, errNoProxy()
 	}
-	return &flowStream{p.flows.Watch(buffer), p.noFlows}, nil
+	return &flowStream{p.flows.Watch(buffer), p.noFlows, b.d.contexts}, nil
 }
 
 type flowStream struct {
-	watch *flowmap.Watch
-	gone  <-chan struct{} // closed when the map is no longer in use
+	watch    *flowmap.Watch
+	gone     <-chan struct{} // closed when the map is no longer in use
+	contexts *contextBook
 }
 
 // Next implements api.Stream.
@@ -85,7 +91,7 @@ func (s *flowStream) Next(ctx context.Context) (*pncv1.Flow, uint64, error) {
 		if !ok {
 			return nil, 0, io.EOF
 		}
-		return flowMessage(&c.Entry), c.Dropped, nil
+		return flowMessage(&c.Entry, s.contexts.name(c.Entry.Key.Context)), c.Dropped, nil
 	}
 }
 
@@ -94,8 +100,9 @@ func (s *flowStream) Close() { s.watch.Close() }
 
 // flowMessage gives an entry as the API shows it. The map's states and sources have the numbers of the
 // protobuf's, which a test holds.
-func flowMessage(e *flowmap.Entry) *pncv1.Flow {
+func flowMessage(e *flowmap.Entry, context string) *pncv1.Flow {
 	return &pncv1.Flow{
+		Context:       context,
 		Sender:        e.Key.Sender.String(),
 		Receiver:      e.Key.Receiver.String(),
 		DestinationQp: e.Key.DestQP,

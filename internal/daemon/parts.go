@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"time"
 
 	"pncd/internal/config"
 	"pncd/proxyagent/flowmap"
 	"pncd/proxyagent/notifier"
+	"pncd/proxyagent/nrpmap"
 	"pncd/proxyagent/translator"
 )
 
@@ -17,6 +19,7 @@ type parts struct {
 	notifier   *notifier.Notifier
 	translator *translator.Translator
 	flows      *flowmap.Map
+	nrps       *nrpmap.Map
 	learner    *learner
 	noFlows    chan struct{} // closed when flows is no longer in use
 }
@@ -71,24 +74,32 @@ func (d *Daemon) partsFor(c *config.Config) (*parts, error) {
 		if err := mapSettings(p).Validate(); err != nil {
 			return nil, err
 		}
-		next.flows, next.learner, next.translator, next.noFlows = old.flows, old.learner, old.translator, old.noFlows
+		next.flows, next.learner, next.translator, next.noFlows, next.nrps = old.flows, old.learner, old.translator, old.noFlows, old.nrps
 		if next.flows == nil {
+			list, limit := nrpSettings(p)
+			next.nrps = nrpmap.New(limit)
+			if err := next.nrps.Configure(list, limit, d.now()); err != nil {
+				return nil, fmt.Errorf("proxy.nrp: %w", err)
+			}
 			next.flows, next.noFlows = flowmap.New(mapSettings(p)), make(chan struct{})
 			next.learner = newLearner(next.flows, &d.notRoCEv2, d.now)
 			var err error
 			next.translator, err = translator.New(translatorSettings(p), translator.Deps{
-				FlowMap: next.flows, Local: d.tracker, Sender: &d.sender, Recorder: d.recorder, Now: d.now,
+				FlowMap: next.flows, NRPs: next.nrps, Local: d.tracker, Sender: &d.sender, Recorder: d.recorder, Now: d.now,
 			})
 			if err != nil {
 				return nil, err
 			}
+		}
+		if err := next.nrps.Check(nrpSettings(p)); err != nil {
+			return nil, fmt.Errorf("proxy.nrp: %w", err)
 		}
 	}
 	return &next, nil
 }
 
 // apply gives the parts their settings, which partsFor has checked.
-func (p *parts) apply(c *config.Config) error {
+func (p *parts) apply(c *config.Config, now time.Time) error {
 	if p.notifier != nil {
 		if err := p.notifier.Reconfigure(notifierSettings(c.CongestionNode)); err != nil {
 			return err
@@ -96,6 +107,10 @@ func (p *parts) apply(c *config.Config) error {
 	}
 	if p.flows != nil {
 		if err := p.translator.Reconfigure(translatorSettings(c.Proxy)); err != nil {
+			return err
+		}
+		list, limit := nrpSettings(c.Proxy)
+		if err := p.nrps.Configure(list, limit, now); err != nil {
 			return err
 		}
 		return p.flows.Reconfigure(mapSettings(c.Proxy))
@@ -109,15 +124,25 @@ func (d *Daemon) specs(c *config.Config, p *parts) []unitSpec {
 	if c.CongestionNode != nil || c.Proxy != nil {
 		out = append(out, unitSpec{name: "sender", key: "sender", open: d.sender.open, health: d.senderHealth(c)})
 	}
-	if c.CongestionNode != nil {
-		for _, name := range c.CongestionNode.Interfaces {
-			out = append(out, unitSpec{name: "detector:" + name, key: "detector:" + name, open: func() (runner, error) {
-				return openDetector(name, p.notifier, d.now, d.rings)
-			}, health: linkHealth(name)})
+	if n := c.CongestionNode; n != nil {
+		out = append(out, d.detectorSpecs("", n.Interfaces, p)...)
+		for _, x := range n.Contexts {
+			out = append(out, d.detectorSpecs(x.Name, x.Interfaces, p)...)
 		}
 	}
 	if c.Proxy != nil {
 		out = append(out, d.proxySpecs(c.Proxy, p)...)
+	}
+	return out
+}
+
+// detectorSpecs are the detectors of a context's links.
+func (d *Daemon) detectorSpecs(context string, links []string, p *parts) (out []unitSpec) {
+	for _, link := range links {
+		name := "detector:" + inContext(context, link)
+		out = append(out, unitSpec{name: name, key: name, open: func() (runner, error) {
+			return openDetector(context, link, p.notifier, d.now, d.rings)
+		}, health: linkHealth(link)})
 	}
 	return out
 }
@@ -134,11 +159,17 @@ func (d *Daemon) proxySpecs(c *config.Proxy, p *parts) []unitSpec {
 		if !a.IsValid() {
 			continue
 		}
-		addr := netip.AddrPortFrom(a.Addr, c.Port)
-		name := "translator:" + addr.String()
-		out = append(out, unitSpec{name: name, key: name, open: func() (runner, error) {
-			return openReceiver(addr, p.translator)
-		}, health: d.addressHealth(a)})
+		out = append(out, d.receiverSpec(a, c.Port, p.translator))
+		if c.NRP != nil {
+			out = append(out, d.receiverSpec(a, c.PortFormat2, p.translator.Format2()))
+		}
 	}
 	return out
+}
+
+// receiverSpec is the socket for the notifications of one format.
+func (d *Daemon) receiverSpec(a config.Addr, port uint16, h translator.Handler) unitSpec {
+	addr := netip.AddrPortFrom(a.Addr, port)
+	name := "translator:" + addr.String()
+	return unitSpec{name: name, key: name, open: func() (runner, error) { return openReceiver(addr, h) }, health: d.addressHealth(a)}
 }

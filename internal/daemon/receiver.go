@@ -13,12 +13,12 @@ type receiver struct {
 	handler  translator.Handler
 }
 
-func openReceiver(addr netip.AddrPort, t *translator.Translator) (runner, error) {
+func openReceiver(addr netip.AddrPort, h translator.Handler) (runner, error) {
 	l, err := translator.Listen(translator.ListenConfig{Address: addr})
 	if err != nil {
 		return nil, err
 	}
-	return &receiver{l, t}, nil
+	return &receiver{l, h}, nil
 }
 
 // Run implements runner.

@@ -10,6 +10,7 @@ import (
 	"pncd/pnc"
 	"pncd/proxyagent/flowmap"
 	"pncd/proxyagent/notifier"
+	"pncd/proxyagent/nrpmap"
 	"pncd/proxyagent/translator"
 )
 
@@ -83,7 +84,12 @@ func notifierSettings(n *config.CongestionNode) notifier.Config {
 	if dscp == 0 {
 		dscp = notifier.BestEffort
 	}
+	contexts := make(map[string]uint32, len(n.Contexts))
+	for _, x := range n.Contexts {
+		contexts[x.Name] = uint32(x.NRP)
+	}
 	return notifier.Config{
+		Contexts: contexts, PortFormat2: n.PortFormat2,
 		SourceIPv4: n.SourceIPv4.Addr, SourceIPv6: n.SourceIPv6.Addr,
 		Port: n.Port, DSCP: dscp, TTL: n.TTL,
 		SampleN: n.Pace.Sample, PaceWindow: n.Pace.Window.Duration, PerFlowPerSecond: n.Pace.PerFlow,
@@ -99,6 +105,20 @@ func translatorSettings(p *config.Proxy) translator.Config {
 		TotalPerSecond: p.Pace.Total, TotalBurst: p.Pace.Burst, MaxQPs: p.Pace.QPs,
 		CNPTOS: p.CNP.TOS, CNPTTL: p.CNP.TTL, CNPPKey: p.CNP.PKey,
 	}
+}
+
+// nrpSettings gives the NRP map's entries and bound; without the section there are none.
+func nrpSettings(p *config.Proxy) (list []nrpmap.Mapping, limit int) {
+	if p.NRP == nil {
+		return nil, 0
+	}
+	for _, m := range p.NRP.Map {
+		list = append(list, nrpmap.Mapping{
+			Key:      nrpmap.Key{NRP: uint32(m.ID), Sender: m.Sender.Addr, Receiver: m.Receiver.Addr},
+			SourceQP: uint32(m.SourceQP), Context: m.Context,
+		})
+	}
+	return list, p.NRP.Entries
 }
 
 func mapSettings(p *config.Proxy) flowmap.Config {

@@ -21,6 +21,9 @@ type Notification2 struct {
 	NRP      uint32     // NRP Selector ID
 }
 
+// Format is Format2.
+func (n *Notification2) Format() Format { return Format2 }
+
 // Append appends n in format 2 to dst: 20 octets for IPv4, 44 for IPv6, reserved ones zero. Errors, and dst
 // then, as of Notification's Append. It does not allocate when dst has room.
 func (n *Notification2) Append(dst []byte) ([]byte, error) {

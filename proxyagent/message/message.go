@@ -51,6 +51,9 @@ type Notification struct {
 	DestQP   uint32     // the data packet's Destination QP, 24 bits
 }
 
+// Format is Format1.
+func (n *Notification) Format() Format { return Format1 }
+
 // Append appends n in format 1 to dst: 16 octets for IPv4, 40 for IPv6. It fails with ErrField, and
 // leaves dst as it was, when an address is invalid or has a zone, the families differ, or the
 // Destination QP exceeds 24 bits. It does not allocate when dst has room.

@@ -1,6 +1,7 @@
 package notifier
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"time"
@@ -32,8 +33,13 @@ type Config struct {
 	SourceIPv4, SourceIPv6 netip.Addr
 
 	Port uint16 // UDP destination port at the proxy; zero means message.PortFormat1
-	DSCP int    // of the outer header, 1 to 63 or BestEffort; zero means DefaultDSCP
-	TTL  uint8  // TTL or hop limit of the outer header; zero means DefaultTTL
+	// Contexts gives the NRP Selector ID of each VPN by its name. Events in one are notified in format 2, to
+	// PortFormat2; zero means message.PortFormat2. Events in another VPN end in context-unknown.
+	Contexts    map[string]uint32
+	PortFormat2 uint16
+
+	DSCP int   // of the outer header, 1 to 63 or BestEffort; zero means DefaultDSCP
+	TTL  uint8 // TTL or hop limit of the outer header; zero means DefaultTTL
 
 	SampleN          int           // notify one event in so many of each flow; zero and one mean all
 	PaceWindow       time.Duration // at most one notification for a flow in it; zero means DefaultPaceWindow
@@ -47,6 +53,7 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	fields.Default(&c.Port, message.PortFormat1)
+	fields.Default(&c.PortFormat2, message.PortFormat2)
 	fields.Default(&c.DSCP, DefaultDSCP)
 	fields.Default(&c.TTL, DefaultTTL)
 	fields.Default(&c.SampleN, 1)
@@ -65,6 +72,9 @@ func (c Config) Validate() error {
 	}
 	if a := c.SourceIPv6; a.IsValid() && (!a.Is6() || a.Is4In6() || a.Zone() != "" || a.IsUnspecified() || a.IsMulticast()) {
 		return fmt.Errorf("notifier: SourceIPv6 %s: must be an IPv6 unicast address without zone", a)
+	}
+	if _, home := c.Contexts[""]; home {
+		return errors.New("notifier: Contexts: the default context has no name and is notified in format 1")
 	}
 	if c.DSCP < BestEffort || c.DSCP > 63 {
 		return fmt.Errorf("notifier: DSCP %d: must be 0 to 63", c.DSCP)

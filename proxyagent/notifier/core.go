@@ -20,12 +20,20 @@ type core struct {
 
 	flows   *pace.Keyed[flowKey]
 	total   *pace.Bucket
-	proxies *lru.Table[netip.Addr, proxyState]
+	proxies *lru.Table[proxyKey, proxyState]
 	buf     []byte
+	format1 message.Notification
+	format2 message.Notification2
 
 	// Between decide and settle.
 	flow  *pace.State
 	proxy *proxyState
+}
+
+// proxyKey has the format too: a proxy reads each format's port apart, and so not in the order of sending.
+type proxyKey struct {
+	proxy  netip.Addr
+	format message.Format
 }
 
 // proxyState numbers the notifications to one proxy. A proxy that made room for another starts at
@@ -41,7 +49,7 @@ func newCore(cfg Config, resolve func(string, netip.Addr, uint64) pnc.Resolution
 		cfg: cfg, resolve: resolve, random: random,
 		flows:   pace.NewKeyed[flowKey](cfg.limits(), cfg.MaxFlows),
 		total:   pace.NewBucket(cfg.TotalPerSecond, cfg.TotalBurst),
-		proxies: lru.New[netip.Addr, proxyState](DefaultMaxProxies),
+		proxies: lru.New[proxyKey, proxyState](DefaultMaxProxies),
 		buf:     make([]byte, 0, maxPacket),
 	}
 }
@@ -65,6 +73,12 @@ func (c *core) reconfigure(cfg Config) {
 // the outcome. After a packet settle must be called.
 func (c *core) decide(ev *Event, now time.Time, rec *evidence.Record) []byte {
 	ev.describe(now, rec)
+	if ev.Context != "" {
+		if rec.Flow.NRP, rec.Flow.HasNRP = c.cfg.Contexts[ev.Context]; !rec.Flow.HasNRP {
+			rec.Outcome = pncv1.Outcome_OUTCOME_CONTEXT_UNKNOWN
+			return nil
+		}
+	}
 	res := c.resolve(ev.Context, ev.Sender, ev.hash())
 	rec.Congestion.Route = res.Route
 	if res.Reason != pnc.ReasonFound {
@@ -104,9 +118,11 @@ func (c *core) suppress(ev *Event, now time.Time, rec *evidence.Record) evidence
 }
 
 func (c *core) build(ev *Event, proxy netip.Addr, rec *evidence.Record) ([]byte, error) {
-	p := c.proxies.Get(proxy)
+	dstPort, n := c.notification(ev, rec)
+	key := proxyKey{proxy, n.Format()}
+	p := c.proxies.Get(key)
 	if p == nil {
-		p = c.proxies.Put(proxy)
+		p = c.proxies.Put(key)
 		p.start = c.random() % message.EventPortCount
 	}
 	c.proxy = p
@@ -116,22 +132,34 @@ func (c *core) build(ev *Event, proxy netip.Addr, rec *evidence.Record) ([]byte,
 	}
 	o := outer{
 		src: c.cfg.SourceIPv6, dst: proxy, tos: c.cfg.trafficClass(), ttl: c.cfg.TTL,
-		srcPort: rec.Congestion.Event.Port, dstPort: c.cfg.Port,
+		srcPort: rec.Congestion.Event.Port, dstPort: dstPort,
 		id: uint16(p.count%0xffff) + 1,
 	}
 	if proxy.Is4() {
 		o.src = c.cfg.SourceIPv4
 	}
-	n := message.Notification{
-		Src: ev.Sender, Dst: ev.Receiver, SrcPort: ev.SrcPort, DstPort: ev.DstPort,
-		Proto: ev.Proto, DestQP: ev.DestQP,
-	}
-	packet, err := appendPacket(c.buf[:0], &o, &n)
+	packet, err := appendPacket(c.buf[:0], &o, n)
 	if err != nil {
 		return nil, err
 	}
 	c.buf = packet
 	return packet, nil
+}
+
+// notification makes the event's notification, and gives the port of its format.
+func (c *core) notification(ev *Event, rec *evidence.Record) (dstPort uint16, n payload) {
+	if rec.Flow.HasNRP {
+		c.format2 = message.Notification2{
+			Src: ev.Sender, Dst: ev.Receiver, SrcPort: ev.SrcPort, DstPort: ev.DstPort,
+			Proto: ev.Proto, NRP: rec.Flow.NRP,
+		}
+		return c.cfg.PortFormat2, &c.format2
+	}
+	c.format1 = message.Notification{
+		Src: ev.Sender, Dst: ev.Receiver, SrcPort: ev.SrcPort, DstPort: ev.DstPort,
+		Proto: ev.Proto, DestQP: ev.DestQP,
+	}
+	return c.cfg.Port, &c.format1
 }
 
 // settle ends what decide began: the event number and the CE count step only for what left.

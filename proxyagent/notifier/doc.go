@@ -8,15 +8,19 @@
 // # What is checked, in this order
 //
 //  1. enabled: the mechanism is on                      -> disabled
-//  2. resolve: the sender's prefix has a usable proxy   -> context-unknown, no-proxy,
+//  2. context: a VPN has an NRP Selector ID             -> context-unknown
+//  3. resolve: the sender's prefix has a usable proxy   -> context-unknown, no-proxy,
 //     default-route-refused, proxy-unreachable, self-proxy
-//  3. sampling: the flow's turn, one event in N         -> sampled-out
-//  4. pacing: the flow's window and share of the second -> paced
-//  5. total rate: the node's token bucket               -> rate-limited
-//  6. build and send                                    -> send-error, sent
+//  4. sampling: the flow's turn, one event in N         -> sampled-out
+//  5. pacing: the flow's window and share of the second -> paced
+//  6. total rate: the node's token bucket               -> rate-limited
+//  7. build and send                                    -> send-error, sent
 //
 // Sampling stands before pacing so that N counts events as the detector reports them. A share is used
-// up only by what passes all of 3 to 5: an event refused by the bucket does not cost the flow its window.
+// up only by what passes all of 4 to 6: an event refused by the bucket does not cost the flow its window.
+//
+// An event of the default context leaves in format 1, one of a VPN in format 2 to a port of its own; each format has
+// event numbers of its own.
 //
 // # How suppressed events are counted
 //

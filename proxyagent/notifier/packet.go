@@ -31,8 +31,14 @@ type outer struct {
 	id               uint16 // IPv4 identification, not zero: the kernel would choose its own
 }
 
+// payload is a notification of either format.
+type payload interface {
+	Append(dst []byte) ([]byte, error)
+	Format() message.Format
+}
+
 // appendPacket appends a whole IP packet that carries n.
-func appendPacket(dst []byte, o *outer, n *message.Notification) ([]byte, error) {
+func appendPacket(dst []byte, o *outer, n payload) ([]byte, error) {
 	if !o.src.IsValid() {
 		family := "IPv6"
 		if o.dst.Is4() {

@@ -11,9 +11,6 @@ import (
 	"time"
 )
 
-// DefaultMaxEntries bounds a map whose configuration gives no number.
-const DefaultMaxEntries = 16384
-
 // Map holds the entries. All methods may be called from several goroutines; Lookup never waits.
 type Map struct {
 	current atomic.Pointer[Snapshot]
@@ -28,9 +25,9 @@ type Snapshot struct {
 	entries map[Key]Entry
 }
 
-// New makes an empty map of at most limit entries; zero means DefaultMaxEntries.
+// New makes an empty map of at most limit entries.
 func New(limit int) *Map {
-	m := &Map{max: cmp.Or(limit, DefaultMaxEntries)}
+	m := &Map{max: limit}
 	m.current.Store(&Snapshot{})
 	return m
 }
@@ -102,10 +99,29 @@ func (m *Map) Delete(k Key) error {
 func (m *Map) Configure(list []Mapping, limit int, now time.Time) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	next, err := m.configured(list, limit, now)
+	if err != nil {
+		return err
+	}
+	m.max = limit
+	m.current.Store(next)
+	return nil
+}
+
+// Check gives the error that Configure would give now, and changes nothing.
+func (m *Map) Check(list []Mapping, limit int) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, err := m.configured(list, limit, time.Time{})
+	return err
+}
+
+// configured is the snapshot that Configure makes. The caller holds the lock.
+func (m *Map) configured(list []Mapping, limit int, now time.Time) (*Snapshot, error) {
 	next, wanted := m.begin(), make(map[Key]bool, len(list))
 	for i := range list {
 		if err := list[i].Validate(); err != nil {
-			return fmt.Errorf("entry %d: %w", i, err)
+			return nil, fmt.Errorf("entry %d: %w", i, err)
 		}
 		wanted[list[i].Key] = true
 		next.put(list[i], true, now)
@@ -115,13 +131,7 @@ func (m *Map) Configure(list []Mapping, limit int, now time.Time) error {
 			next.remove(k)
 		}
 	}
-	old := m.max
-	m.max = cmp.Or(limit, DefaultMaxEntries)
-	if err := m.commit(next); err != nil {
-		m.max = old
-		return err
-	}
-	return nil
+	return next, next.fits(limit)
 }
 
 // begin copies the current snapshot, to be changed and committed. The caller holds the lock.
@@ -135,10 +145,17 @@ func (m *Map) begin() *Snapshot {
 }
 
 func (m *Map) commit(next *Snapshot) error {
-	if n := len(next.entries); n > m.max {
-		return fmt.Errorf("%w: %d entries, at most %d", ErrFull, n, m.max)
+	if err := next.fits(m.max); err != nil {
+		return err
 	}
 	m.current.Store(next)
+	return nil
+}
+
+func (s *Snapshot) fits(limit int) error {
+	if n := len(s.entries); n > limit {
+		return fmt.Errorf("%w: %d entries, at most %d", ErrFull, n, limit)
+	}
 	return nil
 }
 

@@ -23,7 +23,7 @@ func toQP(nrp, qp uint32, context string) Mapping {
 }
 
 func TestTheEntryOfTheFlowComesBeforeThatOfTheVPN(t *testing.T) {
-	m := New(0)
+	m := New(100)
 	if _, err := m.Set([]Mapping{toVPN(7, "blue"), toQP(7, 0x123, "red"), toQP(8, 0x124, "")}, t0); err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestTheEntryOfTheFlowComesBeforeThatOfTheVPN(t *testing.T) {
 }
 
 func TestVersionsStepWithChangesOnly(t *testing.T) {
-	m := New(0)
+	m := New(100)
 	set := func(at time.Time, list ...Mapping) []Entry {
 		t.Helper()
 		out, err := m.Set(list, at)
@@ -72,13 +72,13 @@ func TestVersionsStepWithChangesOnly(t *testing.T) {
 }
 
 func TestTheConfigurationsEntriesAreTheConfigurations(t *testing.T) {
-	m := New(0)
+	m := New(100)
 	if _, err := m.Set([]Mapping{toVPN(1, "api"), toVPN(2, "api")}, t0); err != nil {
 		t.Fatal(err)
 	}
 	configure := func(list ...Mapping) {
 		t.Helper()
-		if err := m.Configure(list, 0, t0); err != nil {
+		if err := m.Configure(list, 100, t0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -120,6 +120,12 @@ func TestTheMapIsBounded(t *testing.T) {
 	if _, err := m.Set([]Mapping{toVPN(1, "x"), toVPN(2, "x")}, t0); err != nil {
 		t.Fatal(err)
 	}
+	if err := m.Check([]Mapping{toVPN(3, "x")}, 2); !errors.Is(err, ErrFull) {
+		t.Errorf("%v", err)
+	}
+	if err := m.Check([]Mapping{toVPN(3, "x")}, 3); err != nil || m.Snapshot().Len() != 2 {
+		t.Errorf("%v, %d entries: a check changed something", err, m.Snapshot().Len())
+	}
 	if err := m.Configure([]Mapping{toVPN(3, "x")}, 2, t0); !errors.Is(err, ErrFull) {
 		t.Errorf("%v", err)
 	}
@@ -156,17 +162,17 @@ func TestErrorsNameTheFieldAndTheRule(t *testing.T) {
 		if !errors.Is(err, ErrField) || !errors.As(err, &field) || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
-		if _, err := New(0).Set([]Mapping{toVPN(1, "x"), entry}, t0); !errors.Is(err, ErrField) || !strings.Contains(err.Error(), "mappings[1]."+want) {
+		if _, err := New(100).Set([]Mapping{toVPN(1, "x"), entry}, t0); !errors.Is(err, ErrField) || !strings.Contains(err.Error(), "mappings[1]."+want) {
 			t.Errorf("%v", err)
 		}
-		if err := New(0).Configure([]Mapping{entry}, 0, t0); !errors.Is(err, ErrField) {
+		if err := New(100).Configure([]Mapping{entry}, 100, t0); !errors.Is(err, ErrField) {
 			t.Errorf("%v", err)
 		}
 	}
 }
 
 func TestReadersSeeWholeChanges(t *testing.T) {
-	m := New(0)
+	m := New(100)
 	var wg sync.WaitGroup
 	done := make(chan struct{})
 	for range 2 {
@@ -186,10 +192,10 @@ func TestReadersSeeWholeChanges(t *testing.T) {
 		})
 	}
 	for range 200 {
-		if err := m.Configure([]Mapping{toVPN(1, "x"), toVPN(2, "x")}, 0, t0); err != nil {
+		if err := m.Configure([]Mapping{toVPN(1, "x"), toVPN(2, "x")}, 100, t0); err != nil {
 			t.Error(err)
 		}
-		if err := m.Configure(nil, 0, t0); err != nil {
+		if err := m.Configure(nil, 100, t0); err != nil {
 			t.Error(err)
 		}
 	}

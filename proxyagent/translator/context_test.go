@@ -24,7 +24,7 @@ type vpnRig struct {
 
 func newVPNRig(t *testing.T) *vpnRig {
 	t.Helper()
-	v := &vpnRig{blue: &wire{}, red: &wire{}, nrps: nrpmap.New(0)}
+	v := &vpnRig{blue: &wire{}, red: &wire{}, nrps: nrpmap.New(100)}
 	v.rig = newRig(t, func(c *Config) {
 		served := []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}
 		c.Contexts = []Context{

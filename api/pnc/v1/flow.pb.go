@@ -363,7 +363,9 @@ type ListFlowsRequest struct {
 	// Only these states; all when empty.
 	States []FlowState `protobuf:"varint,3,rep,packed,name=states,proto3,enum=pnc.v1.FlowState" json:"states,omitempty"`
 	// At most this many; zero means 10,000.
-	Limit         uint32 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
+	Limit uint32 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
+	// Only this context (VPN), empty for the default one; all when absent.
+	Context       *string `protobuf:"bytes,5,opt,name=context,proto3,oneof" json:"context,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -424,6 +426,13 @@ func (x *ListFlowsRequest) GetLimit() uint32 {
 		return x.Limit
 	}
 	return 0
+}
+
+func (x *ListFlowsRequest) GetContext() string {
+	if x != nil && x.Context != nil {
+		return *x.Context
+	}
+	return ""
 }
 
 // Answers ListFlows.
@@ -499,6 +508,8 @@ type GetFlowRequest struct {
 	Receiver string `protobuf:"bytes,2,opt,name=receiver,proto3" json:"receiver,omitempty"`
 	// The Destination QP (24 bits). Required.
 	DestinationQp uint32 `protobuf:"varint,3,opt,name=destination_qp,json=destinationQp,proto3" json:"destination_qp,omitempty"`
+	// The context (VPN); empty for the default one.
+	Context       string `protobuf:"bytes,4,opt,name=context,proto3" json:"context,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -552,6 +563,13 @@ func (x *GetFlowRequest) GetDestinationQp() uint32 {
 		return x.DestinationQp
 	}
 	return 0
+}
+
+func (x *GetFlowRequest) GetContext() string {
+	if x != nil {
+		return x.Context
+	}
+	return ""
 }
 
 // Answers GetFlow.
@@ -726,20 +744,24 @@ const file_pnc_v1_flow_proto_rawDesc = "" +
 	"\tlast_seen\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\blastSeen\x12\x16\n" +
 	"\x06detail\x18\x0f \x01(\tR\x06detail\x12\x18\n" +
 	"\acontext\x18\x10 \x01(\tR\acontext\x12&\n" +
-	"\x0fudp_source_port\x18\x11 \x01(\rR\rudpSourcePort\"\x87\x01\n" +
+	"\x0fudp_source_port\x18\x11 \x01(\rR\rudpSourcePort\"\xb2\x01\n" +
 	"\x10ListFlowsRequest\x12\x16\n" +
 	"\x06sender\x18\x01 \x01(\tR\x06sender\x12\x1a\n" +
 	"\breceiver\x18\x02 \x01(\tR\breceiver\x12)\n" +
 	"\x06states\x18\x03 \x03(\x0e2\x11.pnc.v1.FlowStateR\x06states\x12\x14\n" +
-	"\x05limit\x18\x04 \x01(\rR\x05limit\"o\n" +
+	"\x05limit\x18\x04 \x01(\rR\x05limit\x12\x1d\n" +
+	"\acontext\x18\x05 \x01(\tH\x00R\acontext\x88\x01\x01B\n" +
+	"\n" +
+	"\b_context\"o\n" +
 	"\x11ListFlowsResponse\x12\"\n" +
 	"\x05flows\x18\x01 \x03(\v2\f.pnc.v1.FlowR\x05flows\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x04R\aversion\x12\x1c\n" +
-	"\ttruncated\x18\x03 \x01(\bR\ttruncated\"k\n" +
+	"\ttruncated\x18\x03 \x01(\bR\ttruncated\"\x85\x01\n" +
 	"\x0eGetFlowRequest\x12\x16\n" +
 	"\x06sender\x18\x01 \x01(\tR\x06sender\x12\x1a\n" +
 	"\breceiver\x18\x02 \x01(\tR\breceiver\x12%\n" +
-	"\x0edestination_qp\x18\x03 \x01(\rR\rdestinationQp\"3\n" +
+	"\x0edestination_qp\x18\x03 \x01(\rR\rdestinationQp\x12\x18\n" +
+	"\acontext\x18\x04 \x01(\tR\acontext\"3\n" +
 	"\x0fGetFlowResponse\x12 \n" +
 	"\x04flow\x18\x01 \x01(\v2\f.pnc.v1.FlowR\x04flow\"+\n" +
 	"\x11WatchFlowsRequest\x12\x16\n" +
@@ -824,6 +846,7 @@ func file_pnc_v1_flow_proto_init() {
 	if File_pnc_v1_flow_proto != nil {
 		return
 	}
+	file_pnc_v1_flow_proto_msgTypes[1].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
