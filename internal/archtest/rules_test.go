@@ -106,7 +106,7 @@ var libraries = []struct {
 	{"github.com/prometheus", []string{"internal/telemetry"}},
 	{"github.com/spf13/cobra", []string{"internal/ctl", "cmd/..."}},
 	{"github.com/coreos/go-systemd", []string{"internal/daemon"}},
-	{"github.com/vishvananda", []string{"dataplane/boundary", "dataplane/host", "dataplane/tap/taptest", "dataplane/translate", "internal/labtraffic", "integration/...", "cmd/pnclab"}},
+	{"github.com/vishvananda", []string{"dataplane/boundary", "dataplane/host", "dataplane/tap/kernel", "dataplane/tap/taptest", "dataplane/translate", "internal/labtraffic", "integration/...", "cmd/pnclab"}},
 	{"github.com/google/nftables", []string{"dataplane/boundary"}},
 	{"github.com/mdlayher/netlink", []string{"dataplane/boundary"}},
 	{"github.com/cilium/ebpf", []string{"dataplane/translate", "dataplane/tap/kernel"}},

@@ -20,9 +20,10 @@ const (
 	XDP                    // XDP in the driver, or where that has none, as XDPGeneric; one program for an interface
 	XDPNative              // XDP in the driver only
 	XDPGeneric             // XDP in the stack: slower, for any driver
+	Clsact                 // a classifier on the clsact qdisc: where TCX is, for kernels that have none
 )
 
-var modeNames = [...]string{"tcx", "xdp", "xdp-native", "xdp-generic"}
+var modeNames = [...]string{"tcx", "xdp", "xdp-native", "xdp-generic", "clsact"}
 
 // String returns the mode's name in lower case.
 func (m Mode) String() string {
@@ -48,15 +49,21 @@ type Config struct {
 	MaxFlows int           // entries of the kernel's flow map, 1,024 to 16,777,216; the least recently seen goes first
 	RingSize int           // octets of the ring buffer: a power of two, at least a page
 	Interval time.Duration // of a flow that needs no watching, one packet in so long is handed up; at least 1 ms
+
+	// Pins is where maps and links are kept over the end of the process, with TCX and XDP; nil: they end with it. What
+	// an earlier process has left there for the same configuration is taken over.
+	Pins *Pins
 }
 
 // Errors of Open, Attach and Run, matched with errors.Is.
 var (
-	ErrPermission    = errors.New("needs CAP_BPF and CAP_NET_ADMIN")
+	ErrPermission    = errors.New("needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN")
 	ErrNotSupported  = errors.New("not supported by this kernel")
 	ErrNoInterface   = errors.New("no such interface")
 	ErrBusy          = errors.New("another XDP program is on the interface")
 	ErrInterfaceGone = errors.New("interface is gone")
+	ErrDetached      = errors.New("the program was taken off the interface")
+	ErrTooMany       = errors.New("no more interfaces can be tapped")
 	ErrNoFlow        = errors.New("no such flow")
 	ErrClosed        = errors.New("tap is closed")
 )
@@ -73,7 +80,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.Interval = DefaultInterval
 	}
 	switch {
-	case c.Mode > XDPGeneric:
+	case c.Mode > Clsact:
 		return c, fmt.Errorf("kernel tap: mode %d: not one of %v", c.Mode, modeNames)
 	case c.MaxFlows < minFlows || c.MaxFlows > maxFlows:
 		return c, fmt.Errorf("kernel tap: %d flows: not within %d to %d", c.MaxFlows, minFlows, maxFlows)
@@ -89,11 +96,21 @@ func (c Config) withDefaults() (Config, error) {
 func explain(err error) error {
 	var refused *ebpf.VerifierError // its errno may be EACCES
 	switch {
-	case errors.As(err, &refused) && len(refused.Log) > 0:
+	case errors.As(err, &refused) && len(refused.Log) > 0 && has(unix.CAP_PERFMON):
+	case refused != nil:
+		// The verifier refuses pointer arithmetic to those who may not read the kernel's memory.
+		return fmt.Errorf("%w: run as root or grant the capabilities (%w)", ErrPermission, err)
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
 		return fmt.Errorf("%w: run as root or grant the capabilities (%w)", ErrPermission, err)
 	case isUnsupported(err):
 		return fmt.Errorf("%w: %w", ErrNotSupported, err)
 	}
 	return err
+}
+
+// has says whether the calling thread has a capability.
+func has(capability int) bool {
+	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	return unix.Capget(&head, &data[0]) == nil && data[capability/32].Effective&(1<<(capability%32)) != 0
 }

@@ -2,7 +2,7 @@ package kernel
 
 import "fmt"
 
-// Counters are counts since Open, of all interfaces together.
+// Counters are counts of packets of one interface, or of all together.
 type Counters struct {
 	Packets      uint64          // RoCEv2 packets
 	Octets       uint64          // of their IP packets
@@ -11,34 +11,83 @@ type Counters struct {
 	Refused      uint64          // UDP to port 4791 that is no sound RoCEv2 packet
 	HandedUp     [reasons]uint64 // by Reason
 	Lost         uint64          // packets that should have been, while the ring buffer was full
+	LostMADs     uint64          // of Lost, management datagrams
 	FlowsMade    uint64          // entries made
 	FlowsRefused uint64          // packets for whose flow no entry could be made
 }
 
-// Counters sums the counts of all processors. Each of them is exact; while packets pass, they are not of one moment.
+// add adds each count of c, times sign, which is 1 or -1.
+func (n *Counters) add(c *Counters, sign uint64) {
+	n.Packets += sign * c.Packets
+	n.Octets += sign * c.Octets
+	n.RoCEv1 += sign * c.RoCEv1
+	n.Refused += sign * c.Refused
+	n.Lost += sign * c.Lost
+	n.LostMADs += sign * c.LostMADs
+	n.FlowsMade += sign * c.FlowsMade
+	n.FlowsRefused += sign * c.FlowsRefused
+	for i := range n.Transport {
+		n.Transport[i] += sign * c.Transport[i]
+	}
+	for i := range n.HandedUp {
+		n.HandedUp[i] += sign * c.HandedUp[i]
+	}
+}
+
+const minusOne = ^uint64(0)
+
+// Add adds other counts.
+func (n *Counters) Add(c *Counters) { n.add(c, 1) }
+
+// Told is how many packets were handed up, whatever the reason.
+func (n *Counters) Told() (sum uint64) {
+	for _, x := range n.HandedUp {
+		sum += x
+	}
+	return sum
+}
+
+// Counters returns the counts since Open, of all interfaces together. Each is exact; while packets pass, they are not of
+// one moment.
 func (t *Tap) Counters() (Counters, error) {
+	var sum Counters
+	for slot := range uint32(slots) {
+		c, err := t.countersOf(slot)
+		if err != nil {
+			return Counters{}, err
+		}
+		sum.add(&c, 1)
+	}
+	if t.before != nil {
+		sum.add(&t.before.counts, minusOne)
+	}
+	return sum, nil
+}
+
+// countersOf sums the counts of all processors in one slot.
+func (t *Tap) countersOf(slot uint32) (Counters, error) {
 	var all []learnCounters
-	if err := t.maps.Counts.Lookup(uint32(0), &all); err != nil {
+	if err := t.maps.Counts.Lookup(slot, &all); err != nil {
 		return Counters{}, fmt.Errorf("kernel tap: counters: %w", err)
 	}
 	var sum Counters
 	for i := range all {
 		c := &all[i]
-		sum.Packets += c.Packets
-		sum.Octets += c.Octets
-		sum.RoCEv1 += c.RoceV1
-		sum.Refused += c.Refused
-		sum.Lost += c.Lost
-		sum.FlowsMade += c.FlowsMade
-		sum.FlowsRefused += c.FlowsRefused
-		for j := range sum.Transport {
-			sum.Transport[j] += c.Transport[j]
-		}
-		for j := range sum.HandedUp {
-			sum.HandedUp[j] += c.Told[j]
-		}
+		sum.add(&Counters{
+			Packets: c.Packets, Octets: c.Octets, Transport: c.Transport, RoCEv1: c.RoceV1, Refused: c.Refused, HandedUp: c.Told,
+			Lost: c.Lost, LostMADs: c.LostMads, FlowsMade: c.FlowsMade, FlowsRefused: c.FlowsRefused,
+		}, 1)
 	}
 	return sum, nil
+}
+
+// Counters returns the counts of this interface since Attach, and how often it went down since then.
+func (a *Attachment) Counters() (c Counters, downs uint64, err error) {
+	if c, err = a.t.countersOf(a.slot); err != nil {
+		return Counters{}, 0, err
+	}
+	c.add(&a.base, minusOne)
+	return c, a.watch.wentDown(), nil
 }
 
 // Flows returns how many flows there are, and how many were evicted because the map was full. The kernel does not
@@ -48,12 +97,22 @@ func (t *Tap) Flows() (live, evicted uint64, err error) {
 	if err := t.Each(func(Key, Flow) bool { live++; return true }); err != nil {
 		return 0, 0, err
 	}
+	evicted, err = t.Evicted(live)
+	return live, evicted, err
+}
+
+// Evicted is how many flows were evicted when so many are there now.
+func (t *Tap) Evicted(live uint64) (uint64, error) {
 	c, err := t.Counters()
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
-	if gone := t.removed.Load() + live; c.FlowsMade > gone {
-		evicted = c.FlowsMade - gone
+	made := c.FlowsMade
+	if t.before != nil {
+		made += t.before.flows
 	}
-	return live, evicted, nil
+	if gone := t.removed.Load() + live; made > gone {
+		return made - gone, nil
+	}
+	return 0, nil
 }

@@ -88,8 +88,9 @@ const readBurst = 1024
 const clockInterval = time.Second
 
 // Run hands each packet to fn, in the order in which they were seen, until ctx ends (nil) or the tap is closed
-// (ErrClosed). fn must not call Close.
-func (t *Tap) Run(ctx context.Context, fn func(*Event)) error {
+// (ErrClosed). Between them, and at least each few milliseconds, it calls idle, unless that is nil. Neither must call
+// Close.
+func (t *Tap) Run(ctx context.Context, fn func(*Event), idle func()) error {
 	t.running.Lock()
 	defer t.running.Unlock()
 	var rec ringbuf.Record
@@ -118,6 +119,9 @@ func (t *Tap) Run(ctx context.Context, fn func(*Event)) error {
 			if ev.decode(rec.RawSample, &clock) {
 				fn(&ev)
 			}
+		}
+		if idle != nil {
+			idle()
 		}
 	}
 	return nil

@@ -57,9 +57,8 @@ func (k *learnFlowKey) key() Key {
 
 // Flow is a copy of an entry of the kernel's map.
 type Flow struct {
-	State    State
-	Packets  uint32 // modulo 2^32; those with another identity don't count
-	LastSeen time.Time
+	Progress
+	Packets uint32 // modulo 2^32; those with another identity don't count
 }
 
 // SetState says what is to be handed up of a flow from here on. The kernel makes a Followed flow Watched by itself,
@@ -116,7 +115,10 @@ func (t *Tap) Lookup(k Key) (Flow, error) {
 }
 
 func (f *learnFlow) flow(clock *wallClock) Flow {
-	return Flow{State: State(f.State), Packets: f.Packets, LastSeen: clock.wall(f.LastSeen)}
+	return Flow{Packets: f.Packets, Progress: Progress{
+		State: State(f.State), LastSeen: clock.wall(f.LastSeen), Skipped: f.Skipped, ReqHigh: f.ReqHigh, RespHigh: f.RespHigh, MSN: f.Msn,
+		ReadLen: f.ReadLen, HasReq: f.Seen&seenReq != 0, HasResp: f.Seen&seenResp != 0, HasMSN: f.Seen&seenMSN != 0,
+	}}
 }
 
 // flowBatch is how many entries one system call reads: more than any bucket of the kernel's map holds.

@@ -331,7 +331,7 @@ func TestPacketsThatTheRingBufferCantTakeAreCounted(t *testing.T) {
 	const packets = 100
 	for i := range uint32(packets) {
 		binary.BigEndian.PutUint32(frame[14+20+8+8:], i)
-		if _, err := k.prog.Run(runOptions(frame)); err != nil {
+		if _, err := k.progs[0].Run(runOptions(frame)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -8,6 +8,7 @@
 
 #include "roce.h"
 
+#define SLOTS 256 // interfaces that are counted apart
 #define SHORT 128 // octets handed up of other packets: all headers, unless there are options
 
 #define EXT_LEN   16 // the longest header behind the BTH that learning reads: RETH
@@ -109,13 +110,14 @@ struct counters {
 	__u64 refused; // UDP to port 4791, but no sound RoCEv2 packet
 	__u64 told[REASONS];
 	__u64 lost; // the ring buffer was full
+	__u64 lost_mads; // of those, management datagrams
 	__u64 flows_made;
 	__u64 flows_refused; // no entry could be made
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, SLOTS);
 	__type(key, __u32);
 	__type(value, struct counters);
 } counts SEC(".maps");
@@ -135,6 +137,7 @@ struct {
 
 volatile const __u64 interval_ns;
 volatile const __u32 wake_octets; // wake the reader when so much waits for it
+volatile const __u32 slot; // of counts: each interface has a program of its own, that differs in this
 
 // packet is one RoCEv2 packet in its frame.
 struct packet {
@@ -333,6 +336,8 @@ INLINE void hand_up(const struct packet *p, struct counters *c, const struct eve
 		struct large_event *e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
 		if (!e) {
 			c->lost++;
+			if (h->reason == R_MAD)
+				c->lost_mads++;
 			return;
 		}
 		e->head = *h;
@@ -387,8 +392,8 @@ INLINE struct flow *make_flow(const struct packet *p, const struct flow_key *key
 
 INLINE void tap(const struct frame f)
 {
-	__u32 zero = 0;
-	struct counters *c = bpf_map_lookup_elem(&counts, &zero);
+	__u32 at = slot;
+	struct counters *c = bpf_map_lookup_elem(&counts, &at);
 	if (!c)
 		return;
 	struct packet p = {.f = f};

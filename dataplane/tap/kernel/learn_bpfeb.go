@@ -22,6 +22,7 @@ type learnCounters struct {
 	Refused      uint64
 	Told         [9]uint64
 	Lost         uint64
+	LostMads     uint64
 	FlowsMade    uint64
 	FlowsRefused uint64
 }
@@ -84,6 +85,7 @@ const (
 	learnProgLearnTcx  = "learn_tcx"
 	learnProgLearnXdp  = "learn_xdp"
 	learnVarIntervalNs = "interval_ns"
+	learnVarSlot       = "slot"
 	learnVarWakeOctets = "wake_octets"
 )
 
@@ -147,6 +149,7 @@ type learnMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type learnVariableSpecs struct {
 	IntervalNs *ebpf.VariableSpec `ebpf:"interval_ns"`
+	Slot       *ebpf.VariableSpec `ebpf:"slot"`
 	WakeOctets *ebpf.VariableSpec `ebpf:"wake_octets"`
 }
 
@@ -188,6 +191,7 @@ func (m *learnMaps) Close() error {
 // It can be passed to loadLearnObjects or ebpf.CollectionSpec.LoadAndAssign.
 type learnVariables struct {
 	IntervalNs *ebpf.Variable `ebpf:"interval_ns"`
+	Slot       *ebpf.Variable `ebpf:"slot"`
 	WakeOctets *ebpf.Variable `ebpf:"wake_octets"`
 }
 

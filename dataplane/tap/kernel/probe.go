@@ -3,6 +3,7 @@ package kernel
 import (
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/features"
@@ -14,7 +15,19 @@ import (
 type Support struct {
 	Kernel string // its release
 	TCX    error  // wraps ErrNotSupported or ErrPermission
+	Clsact error
 	XDP    error
+}
+
+// Of returns what stands against a mode, nil when nothing does.
+func (s Support) Of(m Mode) error {
+	switch m {
+	case TCX:
+		return s.TCX
+	case Clsact:
+		return s.Clsact
+	}
+	return s.XDP
 }
 
 // loopback is the index of a network namespace's loopback interface.
@@ -32,11 +45,26 @@ func Probe() Support {
 		s.Kernel = unix.ByteSliceToString(u.Release[:])
 	}
 	if err := haveMaps(); err != nil {
-		s.TCX, s.XDP = err, err
+		s.TCX, s.Clsact, s.XDP = err, err, err
 		return s
 	}
-	s.TCX, s.XDP = haveTCX(), haveXDP()
+	s.Clsact, s.XDP = loads(Clsact), haveXDP()
+	if s.TCX = haveTCX(); s.TCX == nil {
+		s.TCX = s.Clsact // it is the same program
+	}
+	if s.XDP == nil {
+		s.XDP = loads(XDP)
+	}
 	return s
+}
+
+// loads tries the program itself: what it needs beyond a type of program is no one feature.
+func loads(m Mode) error {
+	t, err := Open(Config{Mode: m, MaxFlows: minFlows, RingSize: os.Getpagesize()})
+	if err != nil {
+		return err
+	}
+	return t.Close()
 }
 
 func haveMaps() error {
@@ -73,11 +101,14 @@ func haveXDP() error {
 	return nil
 }
 
-// Choose says whether the kernel's tap can be used in the mode that costs an operator nothing, TCX, or the
-// packet ring must be, and why, in words for people.
+// Choose says in which mode the kernel's tap is used when nobody asked for one: TCX, else clsact, or none, and then it is
+// the packet ring's turn. XDP is never chosen: it excludes others' XDP programs. why is in words for people.
 func (s Support) Choose() (mode Mode, ok bool, why string) {
-	if s.TCX == nil {
-		return TCX, true, "tcx: Linux " + s.Kernel + " has it"
+	switch {
+	case s.TCX == nil:
+		return TCX, true, "Linux " + s.Kernel + " has it"
+	case s.Clsact == nil:
+		return Clsact, true, fmt.Sprintf("no %v", s.TCX)
 	}
-	return 0, false, fmt.Sprintf("packet ring: %v", s.TCX)
+	return 0, false, fmt.Sprint(s.Clsact)
 }

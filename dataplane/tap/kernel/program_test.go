@@ -30,7 +30,7 @@ func runOptions(frame []byte) *ebpf.RunOptions { return &ebpf.RunOptions{Data: f
 // run puts a frame through the program without an interface and returns what it hands up.
 func run(t testing.TB, k *Tap, frame []byte) []seen {
 	t.Helper()
-	ret, err := k.prog.Run(runOptions(frame))
+	ret, err := k.progs[0].Run(runOptions(frame))
 	if err != nil {
 		t.Fatalf("frame of %d octets: %v", len(frame), err)
 	}

@@ -16,13 +16,17 @@ const helperXDPLoadBytes = asm.FnXdpLoadBytes
 // wakeShare of the ring buffer's octets wake the reader; less waits for readInterval.
 const wakeShare = 16
 
-// Tap is one program with its maps, for any number of interfaces. Its methods work from any thread but Attach, and may
-// be called at the same time.
+// Tap is one flow map and one ring buffer, filled by a program on each of any number of interfaces. Its methods work from
+// any thread but Attach, and may be called at the same time.
 type Tap struct {
 	mode   Mode
 	maps   learnMaps
-	prog   *ebpf.Program
+	pairs  *ebpf.Map            // nil without pins
+	spec   *ebpf.CollectionSpec // of the program, but for its slot
 	reader *ringbuf.Reader
+	pins   *Pins
+	dir    string // of this tap's pins; empty without
+	before *leftBehind
 
 	running sync.Mutex // held by Run
 	closing chan struct{}
@@ -31,10 +35,11 @@ type Tap struct {
 
 	mu       sync.Mutex
 	closed   bool
+	progs    map[uint32]*ebpf.Program // by slot
 	attached map[*Attachment]struct{}
 }
 
-// Open loads the program. It needs CAP_BPF and CAP_NET_ADMIN; nothing is tapped before Attach.
+// Open loads the program. It needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN; nothing is tapped before Attach.
 //
 // Errors wrap ErrPermission and ErrNotSupported, or name the field of c that is out of range.
 func Open(c Config) (*Tap, error) {
@@ -42,6 +47,54 @@ func Open(c Config) (*Tap, error) {
 	if err != nil {
 		return nil, err
 	}
+	spec, err := specOf(c)
+	if err != nil {
+		return nil, err
+	}
+	t := &Tap{mode: c.Mode, spec: spec, closing: make(chan struct{}), progs: map[uint32]*ebpf.Program{}, attached: map[*Attachment]struct{}{}}
+	if c.Pins != nil && c.Mode != Clsact {
+		t.pins = c.Pins
+		err = t.openPinned(c)
+	} else if err = spec.LoadAndAssign(&t.maps, nil); err != nil {
+		err = fmt.Errorf("kernel tap: maps for %d flows and a ring of %d octets: %w", c.MaxFlows, c.RingSize, explain(err))
+	}
+	if err == nil {
+		// The first interface's program: that it can't be loaded is better known before one is attached.
+		_, err = t.program(0)
+	}
+	if err == nil {
+		t.reader, err = ringbuf.NewReader(t.maps.Events)
+	}
+	if err != nil {
+		return nil, errors.Join(err, t.free())
+	}
+	return t, nil
+}
+
+// free releases what Open has made.
+func (t *Tap) free() (err error) {
+	if t.reader != nil {
+		err = t.reader.Close()
+	}
+	for _, p := range t.progs {
+		err = errors.Join(err, p.Close())
+	}
+	if t.before != nil {
+		err = errors.Join(err, t.before.close())
+	}
+	for _, m := range []*ebpf.Map{t.maps.Flows, t.maps.Events, t.maps.Counts, t.pairs} {
+		if m != nil {
+			err = errors.Join(err, m.Close())
+		}
+	}
+	if t.dir != "" {
+		err = errors.Join(err, t.pins.leave(t.dir))
+	}
+	return err
+}
+
+// specOf is what is loaded for a configuration.
+func specOf(c Config) (*ebpf.CollectionSpec, error) {
 	spec, err := loadLearn()
 	if err != nil {
 		return nil, fmt.Errorf("kernel tap: read the program: %w", err)
@@ -54,34 +107,43 @@ func Open(c Config) (*Tap, error) {
 	if err := spec.Variables[learnVarWakeOctets].Set(uint32(c.RingSize / wakeShare)); err != nil {
 		return nil, fmt.Errorf("kernel tap: wake-up: %w", err)
 	}
-	t := &Tap{mode: c.Mode, closing: make(chan struct{}), attached: map[*Attachment]struct{}{}}
-	if err := t.load(spec); err != nil {
-		return nil, fmt.Errorf("kernel tap: load the program for %v: %w", c.Mode, explain(err))
-	}
-	if t.reader, err = ringbuf.NewReader(t.maps.Events); err != nil {
-		return nil, errors.Join(fmt.Errorf("kernel tap: ring buffer: %w", err), t.prog.Close(), t.maps.Close())
-	}
-	return t, nil
+	return spec, nil
 }
 
-// load loads the program of the mode, and no other.
-func (t *Tap) load(spec *ebpf.CollectionSpec) error {
-	if t.mode == TCX {
+// program loads the program of a slot, once. The caller holds t.mu, or is the only one that knows t.
+func (t *Tap) program(slot uint32) (*ebpf.Program, error) {
+	if p := t.progs[slot]; p != nil {
+		return p, nil
+	}
+	spec := t.spec.Copy()
+	if err := spec.Variables[learnVarSlot].Set(slot); err != nil {
+		return nil, fmt.Errorf("kernel tap: slot: %w", err)
+	}
+	opt := &ebpf.CollectionOptions{MapReplacements: map[string]*ebpf.Map{
+		learnMapCounts: t.maps.Counts, learnMapEvents: t.maps.Events, learnMapFlows: t.maps.Flows,
+	}}
+	p, err := loadProgram(spec, t.mode, opt)
+	if err != nil {
+		return nil, fmt.Errorf("kernel tap: load the program for %v: %w", t.mode, explain(err))
+	}
+	t.progs[slot] = p
+	return p, nil
+}
+
+// loadProgram loads the program of the mode, and no other.
+func loadProgram(spec *ebpf.CollectionSpec, mode Mode, opt *ebpf.CollectionOptions) (*ebpf.Program, error) {
+	if mode == TCX || mode == Clsact {
 		var o struct {
 			Prog *ebpf.Program `ebpf:"learn_tcx"`
-			learnMaps
 		}
-		err := spec.LoadAndAssign(&o, nil)
-		t.prog, t.maps = o.Prog, o.learnMaps
-		return err
+		err := spec.LoadAndAssign(&o, opt)
+		return o.Prog, err
 	}
 	var o struct {
 		Prog *ebpf.Program `ebpf:"learn_xdp"`
-		learnMaps
 	}
-	err := spec.LoadAndAssign(&o, nil)
-	t.prog, t.maps = o.Prog, o.learnMaps
-	return err
+	err := spec.LoadAndAssign(&o, opt)
+	return o.Prog, err
 }
 
 // Mode returns the mode given to Open.
@@ -96,14 +158,15 @@ func (t *Tap) Close() error {
 		t.mu.Lock()
 		t.closed = true
 		for a := range t.attached {
-			err = errors.Join(err, a.link.Close())
+			err = errors.Join(err, a.release())
 		}
 		clear(t.attached)
 		t.mu.Unlock()
-		err = errors.Join(err, t.reader.Close())
+		err = errors.Join(err, t.reader.Close()) // ends Run
 		t.running.Lock()
 		defer t.running.Unlock()
-		err = errors.Join(err, t.prog.Close(), t.maps.Close())
+		t.reader = nil
+		err = errors.Join(err, t.free())
 	})
 	return err
 }

@@ -19,7 +19,7 @@ import (
 	"pncd/internal/testwait"
 )
 
-var modes = []Mode{TCX, XDP, XDPNative, XDPGeneric}
+var modes = []Mode{TCX, XDP, XDPNative, XDPGeneric, Clsact}
 
 func attach(t testing.TB, k *Tap, ns *taptest.NS, name string) *Attachment {
 	t.Helper()
@@ -50,7 +50,7 @@ func collect(t *testing.T, k *Tap) *collector {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.events = append(c.events, seen{*e, bytes.Clone(e.Data)})
-		})
+		}, nil)
 	}()
 	t.Cleanup(cancel)
 	return c
@@ -83,10 +83,10 @@ func (c *collector) stop(t *testing.T, k *Tap) []seen {
 }
 
 // vlanOf is a frame as the program of a mode sees it, and the VLAN that stands beside it, -1 for none: the kernel takes the outer tag
-// off before TCX.
+// off before TCX and clsact.
 func vlanOf(mode Mode, f []byte) (frame []byte, vlan int) {
 	typ := uint16(f[12])<<8 | uint16(f[13])
-	if mode != TCX || len(f) < 18 || typ != 0x8100 && typ != 0x88A8 {
+	if mode != TCX && mode != Clsact || len(f) < 18 || typ != 0x8100 && typ != 0x88A8 {
 		return f, -1
 	}
 	return append(bytes.Clone(f[:12]), f[16:]...), int(f[14]&0xF)<<8 | int(f[15])
@@ -163,18 +163,20 @@ type ids struct {
 func idsOf(t *testing.T, k *Tap, a *Attachment) ids {
 	t.Helper()
 	var out ids
-	info, err := k.prog.Info()
+	info, err := k.progs[a.slot].Info()
 	if err != nil {
 		t.Fatal(err)
 	}
 	out.prog, _ = info.ID()
 	out.maps, _ = info.MapIDs()
-	l, err := a.link.Info()
-	if err != nil {
-		t.Fatal(err)
+	if h, ok := a.hook.(*linkHook); ok {
+		l, err := h.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.link = l.ID
 	}
-	out.link = l.ID
-	if out.prog == 0 || len(out.maps) < 3 || out.link == 0 {
+	if out.prog == 0 || len(out.maps) < 3 || (out.link == 0) != (k.mode == Clsact) {
 		t.Fatalf("ids %+v", out)
 	}
 	return out
@@ -197,7 +199,8 @@ func (i ids) left() string {
 			out = append(out, err.Error())
 		}
 	}
-	if l, err := link.NewFromID(i.link); err == nil {
+	if i.link == 0 {
+	} else if l, err := link.NewFromID(i.link); err == nil {
 		out = append(out, "link")
 		_ = l.Close()
 	} else if !errors.Is(err, os.ErrNotExist) {
@@ -289,7 +292,7 @@ func TestAttachSaysWhatIsWrong(t *testing.T) {
 func TestProbeKnowsWhatThisKernelDoes(t *testing.T) {
 	a, _ := taptest.Pair(t)
 	s := Probe()
-	for mode, err := range map[Mode]error{TCX: s.TCX, XDP: s.XDP} {
+	for mode, err := range map[Mode]error{TCX: s.TCX, XDP: s.XDP, Clsact: s.Clsact} {
 		k, open := Open(Config{Mode: mode, MaxFlows: 1024, RingSize: 1 << 16})
 		if open == nil {
 			open = a.Do(func() error { _, err := k.Attach("va"); return err })
@@ -301,12 +304,19 @@ func TestProbeKnowsWhatThisKernelDoes(t *testing.T) {
 			t.Errorf("%v: the probe says %v, trying says %v", mode, err, open)
 		}
 	}
-	mode, ok, why := s.Choose()
-	if ok != (s.TCX == nil) || mode != TCX || !strings.Contains(why, "tcx") && !strings.Contains(why, "packet ring") {
-		t.Errorf("chose %v %v: %s", mode, ok, why)
-	}
-	none := Support{TCX: fmt.Errorf("TCX (Linux 6.6): %w", ErrNotSupported)}
-	if _, ok, why := none.Choose(); ok || why != "packet ring: TCX (Linux 6.6): not supported by this kernel" {
-		t.Errorf("without TCX: %v, %s", ok, why)
+	no := fmt.Errorf("TCX (Linux 6.6): %w", ErrNotSupported)
+	for _, tt := range []struct {
+		s    Support
+		mode Mode
+		ok   bool
+		why  string
+	}{
+		{Support{Kernel: "6.9"}, TCX, true, "Linux 6.9 has it"},
+		{Support{TCX: no}, Clsact, true, "no TCX (Linux 6.6): not supported by this kernel"},
+		{Support{TCX: no, Clsact: ErrPermission}, 0, false, "needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN"},
+	} {
+		if mode, ok, why := tt.s.Choose(); mode != tt.mode || ok != tt.ok || why != tt.why {
+			t.Errorf("%+v: %v, %v, %s", tt, mode, ok, why)
+		}
 	}
 }
