@@ -43,6 +43,7 @@ umount -l -R /run/netns 2>/dev/null || true
 umount -l -R /sys 2>/dev/null || true
 mount -t sysfs sysfs /sys
 mount -t cgroup2 cgroup2 /sys/fs/cgroup 2>/dev/null || true
+mount -t bpf -o mode=700 bpf /sys/fs/bpf 2>/dev/null || true # what is pinned goes with the node
 mount -t tmpfs -o mode=755 etc "$dir/etc"
 mkdir "$dir/etc/upper" "$dir/etc/work"
 if ! mount -t overlay overlay -o "lowerdir=/etc,upperdir=$dir/etc/upper,workdir=$dir/etc/work" /etc 2>/dev/null; then

@@ -14,7 +14,9 @@ func (c *checker) proxy(p *Proxy, b *BGP) {
 	c.want(p.PortFormat2 != p.Port, "proxy.port_format2", "%d is proxy.port: each format has a port of its own", p.PortFormat2)
 	c.want(len(p.Taps) > 0, "proxy.taps", "required: the interfaces on which RoCEv2 traffic passes, on both sides")
 	c.interfaces("proxy.taps", p.Taps)
+	c.oneOf("proxy.tap", p.Tap, TapAuto, TapRing, TapTCX, TapClsact, TapXDP)
 	c.within("proxy.tap_ring", p.TapRing, 1, 1024)
+	c.within("proxy.tap_flows", p.TapFlows, 1024, 1<<24)
 	c.want(len(p.Senders)+len(p.SenderSources) > 0, "proxy.senders", "required, or sender_sources: the prefixes that this proxy serves")
 	type place struct {
 		context string

@@ -213,7 +213,9 @@ type Proxy struct {
 	PortFormat2      uint16         `yaml:"port_format2"`
 	NRP              *NRP           `yaml:"nrp"` // nil: notifications of format 2 are not listened to
 	Taps             []string       `yaml:"taps"`
-	TapRing          int            `yaml:"tap_ring"` // MiB
+	Tap              string         `yaml:"tap"`       // auto, ring, tcx, clsact, xdp
+	TapRing          int            `yaml:"tap_ring"`  // MiB
+	TapFlows         int            `yaml:"tap_flows"` // entries of the kernel's map
 	TapComplete      bool           `yaml:"tap_complete"`
 	Senders          []Sender       `yaml:"senders"`
 	SenderSources    []SenderSource `yaml:"sender_sources"`
@@ -248,6 +250,15 @@ type Damping struct {
 const (
 	AdvertiseAlways    = "always"
 	AdvertiseWhenReady = "when-ready"
+)
+
+// Values of proxy.tap.
+const (
+	TapAuto   = "auto"
+	TapRing   = "ring"
+	TapTCX    = "tcx"
+	TapClsact = "clsact"
+	TapXDP    = "xdp"
 )
 
 // Sender is one prefix that the proxy serves.

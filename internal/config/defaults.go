@@ -88,7 +88,9 @@ func (p *Proxy) fillDefaults(given func(string) bool, mode string) {
 	if p.NRP != nil {
 		setDefault(given, "proxy.nrp.entries", &p.NRP.Entries, DefaultNRPEntries)
 	}
+	setDefault(given, "proxy.tap", &p.Tap, TapAuto)
 	setDefault(given, "proxy.tap_ring", &p.TapRing, 16)
+	setDefault(given, "proxy.tap_flows", &p.TapFlows, DefaultMapEntries)
 	setDefault(given, "proxy.advertise", &p.Advertise, AdvertiseAlways)
 	p.Readiness.fillDefaults(given)
 	setDefault(given, "proxy.pace.window", &p.Pace.Window, Duration{DefaultPaceWindow})

@@ -18,20 +18,20 @@ import (
 	"pncd/internal/testwait"
 )
 
-// kernel is what an attachment does, in words.
-type kernel struct {
+// fakeHost is what an attachment does, in words.
+type fakeHost struct {
 	mu    sync.Mutex
 	log   []string
 	fail  error
 	added []host.Address // by the next mend
 }
 
-func (k *kernel) ensure(v host.VethConfig) (bool, error) {
+func (k *fakeHost) ensure(v host.VethConfig) (bool, error) {
 	err := k.do("make " + v.Name + " " + v.PeerNamespace)
 	return err == nil, err
 }
 
-func (k *kernel) mend(v host.VethConfig) ([]host.Address, error) {
+func (k *fakeHost) mend(v host.VethConfig) ([]host.Address, error) {
 	err := k.do("mend " + v.Name)
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -40,9 +40,9 @@ func (k *kernel) mend(v host.VethConfig) ([]host.Address, error) {
 	return added, err
 }
 
-func (k *kernel) remove(v host.VethConfig) error { return k.do("remove " + v.Name) }
+func (k *fakeHost) remove(v host.VethConfig) error { return k.do("remove " + v.Name) }
 
-func (k *kernel) do(what string) error {
+func (k *fakeHost) do(what string) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.fail != nil {
@@ -54,11 +54,11 @@ func (k *kernel) do(what string) error {
 	return k.fail
 }
 
-func (k *kernel) setFail(err error) { k.mu.Lock(); k.fail = err; k.mu.Unlock() }
+func (k *fakeHost) setFail(err error) { k.mu.Lock(); k.fail = err; k.mu.Unlock() }
 
-func (k *kernel) text() string { k.mu.Lock(); defer k.mu.Unlock(); return strings.Join(k.log, ", ") }
+func (k *fakeHost) text() string { k.mu.Lock(); defer k.mu.Unlock(); return strings.Join(k.log, ", ") }
 
-func (k *kernel) want(t *testing.T, want string) {
+func (k *fakeHost) want(t *testing.T, want string) {
 	t.Helper()
 	testwait.UntilRight(t, func() string {
 		if got := k.text(); got != want {
@@ -74,7 +74,7 @@ func TestVethPairsAreMadeKeptAndRemoved(t *testing.T) {
 	pair := func(namespace string) map[string]host.VethConfig {
 		return map[string]host.VethConfig{"isis0": {Name: "isis0", Peer: "r", PeerNamespace: namespace}}
 	}
-	k := &kernel{fail: errors.New("no such namespace")}
+	k := &fakeHost{fail: errors.New("no such namespace")}
 	a := newAttachment(pair("a"), log)
 	a.ensure, a.remove, a.retry = k.ensure, k.remove, time.Millisecond
 	ctx, cancel := context.WithCancel(context.Background())
@@ -110,7 +110,7 @@ func TestWhatSomebodyTookFromAPairIsPutBackWithARecord(t *testing.T) {
 	log := logrus.New()
 	log.SetLevel(logrus.PanicLevel)
 	address, router := netip.MustParsePrefix("192.0.2.10/31"), netip.MustParsePrefix("192.0.2.11/31")
-	k, changes := &kernel{}, &kernel{}
+	k, changes := &fakeHost{}, &fakeHost{}
 	a := newAttachment(map[string]host.VethConfig{"isis0": {Name: "isis0", Peer: "isis-r", PeerNamespace: "r", Addresses: []netip.Prefix{address}, PeerAddresses: []netip.Prefix{router}}}, log)
 	a.ensure, a.mend, a.remove, a.retry, a.look = k.ensure, k.mend, k.remove, time.Millisecond, time.Hour
 	a.onChange = func(kind pncv1.HostObjectKind, name, change string, err error) {
@@ -163,7 +163,7 @@ func TestWhatSomebodyTookFromAPairIsPutBackWithARecord(t *testing.T) {
 func TestTheOtherEndsOfPairsAreLookedAt(t *testing.T) {
 	log := logrus.New()
 	log.SetLevel(logrus.PanicLevel)
-	k := &kernel{}
+	k := &fakeHost{}
 	a := newAttachment(map[string]host.VethConfig{
 		"isis0": {Name: "isis0", PeerAddresses: []netip.Prefix{netip.MustParsePrefix("192.0.2.11/31")}},
 	}, log)

@@ -147,7 +147,7 @@ func (d *Daemon) tapLoss(now time.Time, p *config.Proxy) (out []readiness.Failur
 			m = new(readiness.Meter)
 			meters[ring.Interface] = m
 		}
-		if good, lost := m.Add(now, r.Window.Duration, ring.Packets, ring.Drops); readiness.Exceeds(good, lost, r.LossMax) {
+		if good, lost := m.Add(now, r.Window.Duration, ring.Shown, ring.Drops); readiness.Exceeds(good, lost, r.LossMax) {
 			out = append(out, readiness.Failure{Reason: readiness.TapLoss, Detail: fmt.Sprintf("%s: lost %d of %d packets within %s", ring.Interface, lost, good+lost, r.Window)})
 		}
 	}

@@ -36,6 +36,7 @@ func (d *Daemon) enable() error {
 	if err := checkHost(cfg, nil); err != nil {
 		return err
 	}
+	p.decide(cfg)
 	change, err := d.units.prepare(d.specs(cfg, p))
 	if err != nil {
 		return err
@@ -157,6 +158,7 @@ func (d *Daemon) reload(old, next *config.Config, changes []string) error {
 		if err := checkHost(next, before); err != nil {
 			return err
 		}
+		p.decide(next)
 		specs = d.specs(next, p)
 	}
 	units, err := d.units.prepare(specs)
@@ -241,6 +243,7 @@ func checkRestart(old, next *config.Config, changes []string) error {
 			}
 		}
 	}
+	keys = append(keys, checkTap(old.Proxy, next.Proxy)...)
 	if (old.BGP == nil) != (next.BGP == nil) {
 		keys = append(keys, "bgp: added or removed as a whole")
 	}

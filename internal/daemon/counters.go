@@ -5,6 +5,7 @@ import (
 	"sort"
 
 	pncv1 "pncd/api/pnc/v1"
+	"pncd/dataplane/tap/kernel"
 	"pncd/proxyagent/flowmap"
 )
 
@@ -49,8 +50,8 @@ func (d *Daemon) counts() []count {
 	for _, r := range d.rings.list() {
 		label := [2]string{"interface", r.Interface}
 		out = append(out,
-			count{r.Role, "packets", "Packets that the ring gave.", r.Packets, label},
-			count{r.Role, "drops", "Packets lost because the ring was full.", r.Drops, label},
+			count{r.Role, "packets", "RoCEv2 packets that the tap saw.", r.Packets, label},
+			count{r.Role, "drops", "Packets lost because the ring was full: the packet ring, or the ring buffer of the program.", r.Drops, label},
 			count{r.Role, "freezes", "Times that the ring was full.", r.Freezes, label},
 			count{r.Role, "link-downs", "Times that the interface went down.", r.Downs, label})
 		if r.Role == roleDetector {
@@ -59,14 +60,36 @@ func (d *Daemon) counts() []count {
 				count{r.Role, "malformed", "CE-marked packets to UDP port 4791 that are not sound RoCEv2.", r.Malformed, label})
 		}
 	}
-	out = append(out, count{part: "learner", name: "not-rocev2", value: d.notRoCEv2.Load(), help: "Packets to UDP port 4791 that are not RoCEv2."})
-	if p := d.parts.Load(); p.flows != nil {
-		out = append(out, flowCounts(p.flows.Counters())...)
-		out = append(out, count{part: "learner", name: "late", value: p.learner.group.Late(), help: "Packets that came after a later one had been learned from."})
-	}
+	out = append(out, d.learnerCounts()...)
 	out = append(append(out, d.boundCounts()...), d.readinessCounts()...)
 	return append(append(append(out, d.apiCounts()...), d.bgpCounts()...), slices.Concat(d.boundaryCounts(), d.hostCounts(), d.stationCounts(), d.isisCounts(), d.ospfCounts(), d.ospfapiCounts())...)
 }
+
+// learnerCounts tells what the map has learned, and what the taps did for it.
+func (d *Daemon) learnerCounts() (out []count) {
+	p := d.parts.Load()
+	if p.flows == nil {
+		return []count{{part: "learner", name: "not-rocev2", value: d.notRoCEv2.Load(), help: helpNotRoCEv2}}
+	}
+	n, c := p.learner.programCounts(), p.flows.Counters()
+	n.into(&c)
+	out = append(flowCounts(c),
+		count{part: "learner", name: "not-rocev2", value: d.notRoCEv2.Load() + n.Refused, help: helpNotRoCEv2},
+		count{part: "learner", name: "late", value: p.learner.group.Late(), help: "Packets that came after a later one had been learned from."},
+		count{part: "learner", name: "kernel-flows", value: n.live, help: "Flows in the eBPF program's map, counted several times in proxy.map.age."},
+		count{part: "learner", name: "kernel-flows-made", value: n.FlowsMade, help: "Flows that came into the program's map."},
+		count{part: "learner", name: "kernel-flows-evicted", value: n.evicted, help: "Flows that left the program's map for others: proxy.tap_flows is too small."},
+		count{part: "learner", name: "kernel-flows-refused", value: n.FlowsRefused, help: "Packets for whose flow the program's map had no room."},
+		count{part: "learner", name: "kernel-untold", value: p.learner.untold.Load(), help: "Times that the program could not be told what to show of a flow."})
+	for r := range n.HandedUp {
+		if name := kernel.Reason(r).String(); name != "" {
+			out = append(out, count{"learner", "handed-up", "Packets that the program gave to user space.", n.HandedUp[r], [2]string{"reason", name}})
+		}
+	}
+	return out
+}
+
+const helpNotRoCEv2 = "Packets to UDP port 4791 that are not RoCEv2."
 
 // boundCounts tells where bounded state was too small, and where the kernel dropped what was to be heard.
 func (d *Daemon) boundCounts() (out []count) {

@@ -243,8 +243,8 @@ func (d *Daemon) tick(ctx context.Context) error {
 	t := time.NewTicker(time.Second)
 	defer t.Stop()
 	for {
-		if l := d.parts.Load().learner; l != nil {
-			l.tick(d.rings.list())
+		if l, p := d.parts.Load().learner, d.config.Load().Proxy; l != nil && p != nil {
+			l.tick(d.rings.list(), p.Map.Age.Duration)
 		}
 		d.countBoundary()
 		ready, _ := d.Ready()

@@ -43,6 +43,7 @@ proxy:
   ipv4: 127.0.0.1
   port: %PORT%
   taps: [lo]
+  tap: ring
   accept_from: [127.0.0.0/8]
   senders: [{prefix: 198.51.100.0/24}]
 `

@@ -3,11 +3,15 @@ package daemon
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
 	"pncd/dataplane/roce"
 	"pncd/dataplane/tap"
+	"pncd/dataplane/tap/kernel"
 	"pncd/proxyagent/flowmap"
 )
 
@@ -17,16 +21,73 @@ const tapBlocksPerMiB = (1 << 20) / tap.DefaultBlockSize
 // learner feeds what all taps see to the Source-QP map, in the order in which it passed: the rules
 // withdraw an answer that comes before its question.
 type learner struct {
-	group *tap.Group
 	flows *flowmap.Map
 	now   func() time.Time
-	downs uint64 // of the tapped links, when tick looked last
+	log   logrus.FieldLogger
+	probe func() kernel.Support
+	pins  pinStore
+	// detached is told that somebody else took a program off an interface; it is attached again.
+	detached func(program, iface string)
+	group    *tap.Group // of the rings
+	rings    feeder
+	feeding  atomic.Pointer[feeder]
+	untold   atomic.Uint64 // tellings that the program could not be told
+	downs    uint64        // of the tapped links, when tick looked last
+
+	mu      sync.Mutex
+	choices map[string]tapChoice  // by proxy.tap
+	kernels map[string]*kernelTap // those that are open, by the key of their unit
+	past    programCounts         // of those that are closed
 }
 
-func newLearner(flows *flowmap.Map, notRoCEv2 *atomic.Uint64, now func() time.Time) *learner {
+// feeder is a source of packets. While one replaces another, both run; one of them feeds the map.
+type feeder struct {
+	since atomic.Int64 // what was seen before, the other has shown; unix nanoseconds
+}
+
+// take makes f the one that feeds the map.
+func (l *learner) take(f *feeder) {
+	old := l.feeding.Load()
+	if old == f {
+		return
+	}
+	if old != nil {
+		f.since.Store(l.now().UnixNano())
+	}
+	l.feeding.Store(f)
+	l.missed()
+}
+
+// feeds says whether a packet of f is for the map.
+func (l *learner) feeds(f *feeder, at time.Time) bool {
+	return l.feeding.Load() == f && at.UnixNano() >= f.since.Load()
+}
+
+// decide says what a proxy.tap comes to. It asks the kernel once, and loads a program to try: nothing is asked while the
+// mechanism is off.
+func (l *learner) decide(want string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, ok := l.choices[want]; !ok {
+		l.choices[want] = chooseTap(want, l.probe)
+	}
+}
+
+// choice is what decide has found; the zero one before.
+func (l *learner) choice(want string) tapChoice {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.choices[want]
+}
+
+func newLearner(flows *flowmap.Map, notRoCEv2 *atomic.Uint64, now func() time.Time, log logrus.FieldLogger) *learner {
 	var p roce.Packet
 	o := flowmap.Observation{Packet: &p}
-	return &learner{flows: flows, now: now, group: tap.NewGroup(func(f *tap.Frame) {
+	l := &learner{flows: flows, now: now, log: log, pins: pinStore{root: kernel.DefaultPins, log: log}, probe: sync.OnceValue(kernel.Probe), choices: map[string]tapChoice{}, kernels: map[string]*kernelTap{}}
+	l.group = tap.NewGroup(func(f *tap.Frame) {
+		if !l.feeds(&l.rings, f.At) {
+			return
+		}
 		if err := roce.ParseEthernet(f.Data, &p); err != nil {
 			if errors.Is(err, roce.ErrRoCEv1) {
 				flows.CountRoCEv1(1)
@@ -40,22 +101,36 @@ func newLearner(flows *flowmap.Map, notRoCEv2 *atomic.Uint64, now func() time.Ti
 		}
 		o.IfIndex, o.At = f.IfIndex, f.At
 		flows.Observe(&o)
-	})}
+	})
+	return l
 }
 
 // missed holds the map's answers back until traffic agrees with them again: queue pairs may have been
 // reused while nobody looked.
 func (l *learner) missed() { l.flows.Doubt(l.now()) }
 
-// open is called when the mechanism is enabled, and again when reading has failed.
-func (l *learner) open() (runner, error) {
-	l.missed()
-	return l, nil
+// opener opens the learner's unit: when the mechanism is enabled, and again when reading has failed.
+func (l *learner) opener(s tapSettings) func() (runner, error) {
+	return func() (runner, error) {
+		l.missed()
+		l.mu.Lock()
+		first := len(l.kernels) == 0
+		l.mu.Unlock()
+		if first {
+			if err := kernel.RemoveFilters(); err != nil {
+				return nil, err
+			}
+		}
+		if s.program {
+			return l.openKernel(s)
+		}
+		return l, nil
+	}
 }
 
 // tick does what is due each second: entries age, and a link that was down has hidden traffic that went
 // another way.
-func (l *learner) tick(rings []ringStats) {
+func (l *learner) tick(rings []ringStats, age time.Duration) {
 	var downs uint64
 	for _, r := range rings {
 		if r.Role == roleLearner {
@@ -67,10 +142,15 @@ func (l *learner) tick(rings []ringStats) {
 		l.missed()
 	}
 	l.flows.Tick(l.now())
+	l.sweep(age)
 }
 
 // Run implements runner.
-func (l *learner) Run(ctx context.Context) error { return l.group.Run(ctx) }
+func (l *learner) Run(ctx context.Context) error {
+	l.flows.SetTap(nil)
+	l.take(&l.rings)
+	return l.group.Run(ctx)
+}
 
 // Close implements runner; the taps close their rings themselves.
 func (l *learner) Close() error { return nil }
@@ -83,10 +163,14 @@ type learnerTap struct {
 }
 
 // tapOpener opens a tap for a unit; when it does so again, the tap has failed and missed traffic meanwhile.
-func (l *learner) tapOpener(iface string, ringMiB int, book *ringBook) func() (runner, error) {
+func (l *learner) tapOpener(iface string, s tapSettings, book *ringBook) func() (runner, error) {
 	again := false
+	open := func() (runner, error) { return l.openTap(iface, s.ringMiB, book) }
+	if s.program {
+		open = func() (runner, error) { return l.openProgramTap(iface, s, book) }
+	}
 	return func() (runner, error) {
-		t, err := l.openTap(iface, ringMiB, book)
+		t, err := open()
 		if err == nil && again {
 			l.missed()
 		}
@@ -102,7 +186,7 @@ func (l *learner) openTap(iface string, ringMiB int, book *ringBook) (runner, er
 	}
 	closing := book.opened(iface, roleLearner, func() ringStats {
 		s := ring.Stats()
-		return ringStats{Packets: s.Packets, Drops: s.Drops, Freezes: s.Freezes, Downs: s.Downs}
+		return ringStats{Packets: s.Packets, Shown: s.Packets, Drops: s.Drops, Freezes: s.Freezes, Downs: s.Downs}
 	})
 	return &learnerTap{ring, l.group, closing}, nil
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
 	"pncd/dataplane/roce"
 	"pncd/proxyagent/flowmap"
 )
@@ -15,7 +17,7 @@ func learnedPair(t *testing.T) (l *learner, known func() bool) {
 	t.Helper()
 	now := time.Unix(1_700_000_000, 0)
 	flows := flowmap.New(flowmap.Config{})
-	l = newLearner(flows, new(atomic.Uint64), func() time.Time { return now })
+	l = newLearner(flows, new(atomic.Uint64), func() time.Time { return now }, logrus.New())
 	a, b := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
 	mad := func(src, dst netip.Addr, cm roce.CM) {
 		t.Helper()
@@ -45,23 +47,23 @@ func learnedPair(t *testing.T) (l *learner, known func() bool) {
 func TestAnswersWaitAfterTheTapsMissedTraffic(t *testing.T) {
 	t.Run("enabled again", func(t *testing.T) {
 		l, known := learnedPair(t)
-		if _, err := l.open(); err != nil || known() {
+		if _, err := l.opener(tapSettings{})(); err != nil || known() {
 			t.Errorf("%v, known %v", err, known())
 		}
 	})
 	t.Run("a link was down", func(t *testing.T) {
 		l, known := learnedPair(t)
-		if l.tick([]ringStats{{Role: roleDetector, Downs: 1}}); !known() {
+		if l.tick([]ringStats{{Role: roleDetector, Downs: 1}}, time.Minute); !known() {
 			t.Error("a detector's link hides nothing from the taps")
 		}
-		if l.tick([]ringStats{{Role: roleLearner, Downs: 1}}); known() {
+		if l.tick([]ringStats{{Role: roleLearner, Downs: 1}}, time.Minute); known() {
 			t.Error("the answer stayed")
 		}
 	})
 	t.Run("a tap failed", func(t *testing.T) {
 		requireRaw(t)
 		l, known := learnedPair(t)
-		open := l.tapOpener("lo", 1, newRingBook())
+		open := l.tapOpener("lo", tapSettings{ringMiB: 1}, newRingBook())
 		for i, want := range []bool{true, false} {
 			r, err := open()
 			if err != nil {

@@ -10,7 +10,11 @@ import (
 
 // objects lists what this pncd has in the kernel.
 func (d *Daemon) objects() []*pncv1.HostObject {
-	return slices.Concat(d.boundaryObjects(), d.attach.objects())
+	out := slices.Concat(d.boundaryObjects(), d.attach.objects())
+	if l := d.parts.Load().learner; l != nil {
+		out = append(out, l.objects()...)
+	}
+	return out
 }
 
 // hostChanged keeps a change that somebody else made to one of them.

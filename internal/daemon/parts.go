@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"time"
 
+	pncv1 "pncd/api/pnc/v1"
 	"pncd/internal/config"
 	"pncd/proxyagent/flowmap"
 	"pncd/proxyagent/notifier"
@@ -82,7 +83,10 @@ func (d *Daemon) partsFor(c *config.Config) (*parts, error) {
 				return nil, fmt.Errorf("proxy.nrp: %w", err)
 			}
 			next.flows, next.noFlows = flowmap.New(mapSettings(p)), make(chan struct{})
-			next.learner = newLearner(next.flows, &d.notRoCEv2, d.now)
+			next.learner = newLearner(next.flows, &d.notRoCEv2, d.now, d.log.WithField("part", "learner"))
+			next.learner.detached = func(program, iface string) {
+				d.hostChanged(pncv1.HostObjectKind_HOST_OBJECT_KIND_BPF_PROGRAM, program+" of "+iface, "taken off the interface", nil)
+			}
 			var err error
 			next.translator, err = translator.New(translatorSettings(p), translator.Deps{
 				FlowMap: next.flows, NRPs: next.nrps, Local: d.tracker, Sender: &d.sender, Recorder: d.recorder, Now: d.now,
@@ -118,6 +122,13 @@ func (p *parts) apply(c *config.Config, now time.Time) error {
 	return nil
 }
 
+// decide asks what the kernel offers, when specs is to depend on it.
+func (p *parts) decide(c *config.Config) {
+	if p.learner != nil {
+		p.learner.decide(c.Proxy.Tap)
+	}
+}
+
 // specs lists the units that make up the mechanism by a configuration.
 func (d *Daemon) specs(c *config.Config, p *parts) []unitSpec {
 	var out []unitSpec
@@ -148,11 +159,11 @@ func (d *Daemon) detectorSpecs(context string, links []string, p *parts) (out []
 }
 
 func (d *Daemon) proxySpecs(c *config.Proxy, p *parts) []unitSpec {
-	out := []unitSpec{{name: "learner", key: "learner", open: p.learner.open}}
+	s := d.tapSettings(c, p.learner)
+	out := []unitSpec{{name: "learner", key: s.learnerKey(), open: p.learner.opener(s), detail: p.learner.detail(&s)}}
 	for _, name := range c.Taps {
 		out = append(out, unitSpec{
-			name: "tap:" + name, key: fmt.Sprintf("tap:%s:%d", name, c.TapRing), open: p.learner.tapOpener(name, c.TapRing, d.rings),
-			health: linkHealth(name),
+			name: "tap:" + name, key: s.tapKey(name), open: p.learner.tapOpener(name, s, d.rings), health: linkHealth(name), detail: s.String,
 		})
 	}
 	for _, a := range []config.Addr{c.IPv4, c.IPv6} {

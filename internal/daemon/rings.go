@@ -6,11 +6,12 @@ import (
 	"sync"
 )
 
-// ringStats are the counts of one packet ring, over every time that it was opened.
+// ringStats are the counts of one tap, over every time that it was opened.
 type ringStats struct {
 	Interface string
 	Role      string // roleLearner or roleDetector
 	Packets   uint64
+	Shown     uint64 // of Packets, what was handed to user space: of a ring all
 	Drops     uint64
 	Freezes   uint64
 	Downs     uint64
@@ -27,6 +28,7 @@ const (
 // add sums the counts of two.
 func (s ringStats) add(o ringStats) ringStats {
 	s.Packets += o.Packets
+	s.Shown += o.Shown
 	s.Drops += o.Drops
 	s.Freezes += o.Freezes
 	s.Downs += o.Downs

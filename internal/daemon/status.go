@@ -72,6 +72,9 @@ func (d *Daemon) partList() []*pncv1.Part {
 		p := &pncv1.Part{Name: spec.name, State: pncv1.PartState_PART_STATE_DISABLED, Detail: "the mechanism is disabled"}
 		if s, ok := running[spec.name]; ok {
 			p.State, p.Detail = pncv1.PartState_PART_STATE_READY, ""
+			if spec.detail != nil {
+				p.Detail = spec.detail()
+			}
 			err := s.err
 			if s.state == unitRunning && spec.health != nil {
 				err = spec.health()

@@ -26,6 +26,8 @@ type unitSpec struct {
 	// health says what is wrong although the part runs: a link that is down, an address that is gone. Nil:
 	// nothing can be.
 	health func() error
+	// detail tells an operator more while nothing is wrong. Nil: there is nothing more.
+	detail func() string
 }
 
 // unitState says what a unit is doing.
