@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vishvananda/netlink"
 	"go.uber.org/goleak"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
@@ -145,22 +144,8 @@ func TestSendStopsAtThePacketThatFailsAndNamesIt(t *testing.T) {
 
 func TestSendReportsWhatAQueueDropped(t *testing.T) {
 	w := newWire(t, Config{})
-	if err := w.a.Do(func() error {
-		l, err := netlink.LinkByName("va")
-		if err != nil {
-			return err
-		}
-		return netlink.QdiscReplace(&netlink.Tbf{
-			QdiscAttrs: netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
-			Rate:       1000, Buffer: netlink.Xmittime(1000, 2000), Limit: 500,
-		})
-	}); err != nil {
-		t.Fatal("token bucket filter: ", err)
-	}
-	pkts := make([][]byte, 200)
-	for i := range pkts {
-		pkts[i] = cnp(t, i%2 == 1, uint16(i+1), 1)
-	}
+	w.slow(t)
+	pkts := batchOf(t, 200)
 	sent, failed := 0, 0
 	for len(pkts) > 0 {
 		n, err := w.s.Send(pkts)

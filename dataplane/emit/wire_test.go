@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netlink"
+
 	"pncd/dataplane/roce"
 	"pncd/dataplane/tap"
 	"pncd/dataplane/tap/taptest"
@@ -52,6 +54,33 @@ func newWire(t testing.TB, c Config) *wire {
 		}
 	})
 	return w
+}
+
+// slow puts a queue before the wire that drops most of what comes at once.
+func (w *wire) slow(t *testing.T) {
+	t.Helper()
+	if err := w.a.Do(func() error {
+		l, err := netlink.LinkByName("va")
+		if err != nil {
+			return err
+		}
+		return netlink.QdiscReplace(&netlink.Tbf{
+			QdiscAttrs: netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
+			Rate:       1000, Buffer: netlink.Xmittime(1000, 2000), Limit: 500,
+		})
+	}); err != nil {
+		t.Fatal("token bucket filter: ", err)
+	}
+}
+
+// batchOf makes CNPs of both families.
+func batchOf(t *testing.T, n int) [][]byte {
+	t.Helper()
+	pkts := make([][]byte, n)
+	for i := range pkts {
+		pkts[i] = cnp(t, i%2 == 1, uint16(i+1), 1)
+	}
+	return pkts
 }
 
 // watch starts a tap at the receiver.

@@ -18,6 +18,7 @@ import (
 // it dropped notifications, everything is asked again.
 type follower struct {
 	namespace string
+	groups    []uint        // that are subscribed to
 	buffer    int           // of the subscription
 	settle    time.Duration // how long to wait for the rest of a burst
 	log       logrus.FieldLogger
@@ -40,7 +41,7 @@ func newFollower(namespace string, buffer int, settle time.Duration, log logrus.
 		settle = DefaultSettle
 	}
 	return follower{
-		namespace: namespace, buffer: buffer, settle: settle, log: log,
+		namespace: namespace, groups: groups, buffer: buffer, settle: settle, log: log,
 		wake: make(chan struct{}, 1), ready: make(chan struct{}),
 	}
 }
@@ -63,7 +64,7 @@ func (f *follower) Run(ctx context.Context) error {
 	}
 	defer h.Close()
 	// First subscribe, then ask: what changes between the two is asked for again.
-	sub, err := subscribe(f.namespace, f.buffer)
+	sub, err := subscribe(f.namespace, f.buffer, f.groups)
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ type subscription struct {
 	closed atomic.Bool
 }
 
-func subscribe(namespace string, buffer int) (*subscription, error) {
+func subscribe(namespace string, buffer int, groups []uint) (*subscription, error) {
 	ns := netns.None()
 	if namespace != "" {
 		var err error

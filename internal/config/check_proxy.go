@@ -46,6 +46,7 @@ func (c *checker) proxy(p *Proxy, b *BGP) {
 	c.want(p.CNP.TOS&3 != 3, "proxy.cnp.tos", "%#x marks CNPs themselves as Congestion Experienced (RFC 3168)", p.CNP.TOS)
 	c.within("proxy.cnp.p_key", int(p.CNP.PKey), 1, 0xFFFF)
 	c.within("proxy.cnp.ttl", int(p.CNP.TTL), 1, 255)
+	c.oneOf("proxy.emit", p.Emit, EmitRaw, EmitPacket)
 }
 
 func (c *checker) readiness(r *Readiness) {

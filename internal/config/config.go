@@ -227,7 +227,14 @@ type Proxy struct {
 	Pace             TranslatorPace `yaml:"pace"`
 	Map              Map            `yaml:"map"`
 	CNP              CNP            `yaml:"cnp"`
+	Emit             string         `yaml:"emit"` // raw, packet
 }
+
+// Values of proxy.emit.
+const (
+	EmitRaw    = "raw"
+	EmitPacket = "packet"
+)
 
 // Readiness says when a sender prefix is ready, and how its announcement follows.
 type Readiness struct {

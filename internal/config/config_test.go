@@ -136,6 +136,7 @@ proxy: {ipv4: 192.0.2.1, taps: [eth0], accept_from: [192.0.2.0/24], senders: [{p
 	same("proxy.pace", c.Proxy.Pace, ref.Proxy.Pace)
 	same("proxy.map", c.Proxy.Map, ref.Proxy.Map)
 	same("proxy.cnp", c.Proxy.CNP, ref.Proxy.CNP)
+	same("proxy.emit", c.Proxy.Emit, ref.Proxy.Emit)
 	same("proxy.senders[0]", c.Proxy.Senders[0], ref.Proxy.Senders[0])
 	if ebgp := c.BGP.Neighbors[1]; *ebgp.SendNHC || ebgp.AcceptEBGP {
 		t.Error("an EBGP neighbour must get and give nothing by default")
@@ -255,6 +256,7 @@ func TestBadInputNamesLineKeyAndRule(t *testing.T) {
 		{"source without from", bgp + proxy + "  sender_sources: [{interface: eth0, mode: path}]\n", "proxy.sender_sources[0].from: required"},
 		{"source with a bad name", bgp + proxy + "  sender_sources: [{interface: eth/0}]\n", "\"eth/0\" is not an interface's name"},
 		{"neither sender nor source", "proxy:\n  ipv4: 192.0.2.1\n  taps: [eth0]\n  accept_from: [192.0.2.0/24]\n", "proxy.senders: required, or sender_sources"},
+		{"emit", proxy + "  emit: frames\n", `line 7: proxy.emit: "frames" is none of raw, packet`},
 		{"advertise", proxy + "  advertise: maybe\n", `line 7: proxy.advertise: "maybe" is none of always, when-ready`},
 		{"traffic within no time", proxy + "  readiness: {traffic_within: 10ms}\n", "line 7: proxy.readiness.traffic_within: 10ms is neither 0s nor between 1s and 168h0m0s"},
 		{"more than all lost", proxy + "  readiness: {loss_max: 101}\n", "line 7: proxy.readiness.loss_max: 101 is not between 0 and 100"},

@@ -100,6 +100,7 @@ func (p *Proxy) fillDefaults(given func(string) bool, mode string) {
 	setDefault(given, "proxy.pace.qps", &p.Pace.QPs, DefaultPaceState)
 	setDefault(given, "proxy.map.entries", &p.Map.Entries, DefaultMapEntries)
 	setDefault(given, "proxy.map.age", &p.Map.Age, Duration{DefaultMapAge})
+	setDefault(given, "proxy.emit", &p.Emit, EmitRaw)
 	setDefault(given, "proxy.cnp.tos", &p.CNP.TOS, 0xC2)
 	setDefault(given, "proxy.cnp.ttl", &p.CNP.TTL, 64)
 	setDefault(given, "proxy.cnp.p_key", &p.CNP.PKey, 0xFFFF)

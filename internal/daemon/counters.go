@@ -62,6 +62,7 @@ func (d *Daemon) counts() []count {
 	}
 	out = append(out, d.learnerCounts()...)
 	out = append(append(out, d.boundCounts()...), d.readinessCounts()...)
+	out = append(out, d.sender.frameCounts()...)
 	return append(append(append(out, d.apiCounts()...), d.bgpCounts()...), slices.Concat(d.boundaryCounts(), d.hostCounts(), d.stationCounts(), d.isisCounts(), d.ospfCounts(), d.ospfapiCounts())...)
 }
 

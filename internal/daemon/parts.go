@@ -133,7 +133,8 @@ func (p *parts) decide(c *config.Config) {
 func (d *Daemon) specs(c *config.Config, p *parts) []unitSpec {
 	var out []unitSpec
 	if c.CongestionNode != nil || c.Proxy != nil {
-		out = append(out, unitSpec{name: "sender", key: "sender", open: d.sender.open, health: d.senderHealth(c)})
+		how := emission(c)
+		out = append(out, unitSpec{name: "sender", key: "sender:" + how, open: d.sender.opener(how, d.log.WithField("part", "sender")), health: d.senderHealth(c)})
 	}
 	if n := c.CongestionNode; n != nil {
 		out = append(out, d.detectorSpecs("", n.Interfaces, p)...)

@@ -141,7 +141,7 @@ func TestTheSenderFollowsThePartsOfTheProxy(t *testing.T) {
 	}{
 		{"a tap", "tap:lo", "tap:lo:16", readiness.TapDown},
 		{"the learner", "learner", "learner", readiness.SocketDown},
-		{"the raw sockets", "sender", "sender", readiness.SocketDown},
+		{"the raw sockets", "sender", "sender:raw", readiness.SocketDown},
 		{"the receiver", "translator:127.0.0.1:%PORT%", "translator:127.0.0.1:%PORT%", readiness.SocketDown},
 		{"a detector is not the proxy's", "detector:lo", "detector:lo", readiness.None},
 	} {

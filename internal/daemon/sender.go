@@ -5,55 +5,104 @@ import (
 	"errors"
 	"sync/atomic"
 
+	"github.com/sirupsen/logrus"
+
 	"pncd/dataplane/emit"
+	"pncd/dataplane/host"
+	"pncd/internal/config"
 )
 
 // errNoSender is what sending answers while the mechanism is off; the parts that send know that it is
 // off before they try.
 var errNoSender = errors.New("the mechanism is off: there is no socket to send by")
 
-// senderSwitch is the raw sockets of notifier and translator, which exist only while the mechanism is on.
+// senderSwitch is the sockets of notifier and translator, which exist only while the mechanism is on.
 type senderSwitch struct {
-	current atomic.Pointer[emit.Sender]
+	current atomic.Pointer[senderUnit]
 	counts  atomic.Pointer[sendCounts]
 }
 
 // Send implements notifier.Sender and translator.Sender.
 func (s *senderSwitch) Send(pkts [][]byte) (int, error) {
-	e := s.current.Load()
-	if e == nil {
+	u := s.current.Load()
+	if u == nil {
 		return 0, errNoSender
 	}
-	sent, err := e.Send(pkts)
+	sent, err := u.Send(pkts)
 	if c := s.counts.Load(); c != nil {
 		c.note(pkts, sent, err)
 	}
 	return sent, err
 }
 
-// open opens the sockets for a unit and puts them in place.
-func (s *senderSwitch) open() (runner, error) {
-	e, err := emit.Open(emit.Config{})
-	if err != nil {
-		return nil, err
+// emission says how packets leave by a configuration.
+func emission(c *config.Config) string {
+	if c.Proxy != nil {
+		return c.Proxy.Emit
 	}
-	s.current.Store(e)
-	return senderUnit{s, e}, nil
+	return config.EmitRaw
+}
+
+// opener opens the sockets for a unit and puts them in place.
+func (s *senderSwitch) opener(emission string, log logrus.FieldLogger) func() (runner, error) {
+	return func() (runner, error) {
+		u := &senderUnit{s: s}
+		var err error
+		if emission == config.EmitPacket {
+			u.paths = host.NewPaths(host.PathsConfig{}, log)
+			u.frames, err = emit.OpenFrames(emit.Config{}, u.paths)
+			u.ipSockets = u.frames
+		} else {
+			u.ipSockets, err = emit.Open(emit.Config{})
+		}
+		if err != nil {
+			return nil, err
+		}
+		s.current.Store(u)
+		return u, nil
+	}
+}
+
+// ipSockets send whole IP packets: emit.Sender, emit.FrameSender.
+type ipSockets interface {
+	Send(pkts [][]byte) (sent int, err error)
+	Close() error
 }
 
 type senderUnit struct {
-	s *senderSwitch
-	e *emit.Sender
+	ipSockets
+	s      *senderSwitch
+	frames *emit.FrameSender // nil: raw sockets only
+	paths  *host.Paths       // of frames
 }
 
 // Run implements runner: sending happens on the goroutines of those who send.
-func (u senderUnit) Run(ctx context.Context) error {
+func (u *senderUnit) Run(ctx context.Context) error {
+	if u.paths != nil {
+		return u.paths.Run(ctx)
+	}
 	<-ctx.Done()
 	return nil
 }
 
 // Close implements runner.
-func (u senderUnit) Close() error {
-	u.s.current.CompareAndSwap(u.e, nil)
-	return u.e.Close()
+func (u *senderUnit) Close() error {
+	u.s.current.CompareAndSwap(u, nil)
+	return u.ipSockets.Close()
+}
+
+// frameCounts are the counts of packets sent as frames; none with raw sockets only.
+func (s *senderSwitch) frameCounts() []count {
+	u := s.current.Load()
+	if u == nil || u.frames == nil {
+		return nil
+	}
+	frames, left := u.frames.Sent()
+	all, usable := u.paths.Known()
+	return []count{
+		{part: "sender", name: "frames", value: frames, help: "Packets sent as frames by the packet socket."},
+		{part: "sender", name: "left", value: left, help: "Packets left to the kernel's own output, because their way or neighbour is not one that frames can go to."},
+		{part: "sender", name: "destinations", value: uint64(all), help: "Destinations whose way is followed."},
+		{part: "sender", name: "destinations-usable", value: uint64(usable), help: "Destinations that frames can be sent to now."},
+	}
 }

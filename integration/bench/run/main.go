@@ -28,6 +28,7 @@ var scenarios = []bench.Scenario{
 	{Name: "ospf-memory-100k", Run: bench.OSPFMemory},
 	{Name: "cnp-build", Run: bench.CNPBuild},
 	{Name: "flowmap-learn", Run: bench.FlowmapLearn},
+	{Name: "emit-frames", Run: bench.EmitFrames},
 	{Name: "translate-user", Run: bench.TranslateUser},
 	{Name: "tap-forwarding", Run: bench.TapForwarding},
 }
