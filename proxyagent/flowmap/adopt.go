@@ -62,7 +62,8 @@ func (m *Map) adopt(a, b *adoption, at int64) bool {
 	sh := m.shardOf(&key)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if sh.streams[streamKeyOf(&key, from, a.entry.Key.DestQP)] != nil || sh.streams[streamKeyOf(&key, 1-from, b.entry.Key.DestQP)] != nil {
+	ka, kb := streamKeyOf(&key, from, a.entry.Key.DestQP), streamKeyOf(&key, 1-from, b.entry.Key.DestQP)
+	if sh.streamAt(&ka) != nil || sh.streamAt(&kb) != nil {
 		return false
 	}
 	p := sh.pairs[key]
@@ -79,6 +80,8 @@ func (m *Map) adopt(a, b *adoption, at int64) bool {
 	const detail = "learned before a restart, and followed by the tap since"
 	sh.establish(l, at, detail)
 	sh.confirm(l, at, detail)
+	sh.refirm(l)
+	sh.settling(l)
 	return true
 }
 
@@ -92,12 +95,9 @@ func (sh *shard) carryOn(p *addrPair, side uint8, a *adoption, at int64) *stream
 	sh.m.setMeta(s, dataMeta(&roce.Packet{SrcPort: e.SrcPort, VLAN: a.flow.VLAN, BTH: roce.BTH{PKey: e.PKey}}, true))
 	s.tap.stale = true
 	sh.setSight(s, Followed)
-	seen := t.LastSeen.UnixNano()
-	s.lastAt = seen
-	s.lastSeen.Store(seen)
-	s.req = half{seen: t.HasReq, high: t.ReqHigh, at: seen}
-	s.resp = half{seen: t.HasResp, high: t.RespHigh, at: seen}
-	s.msnSeen, s.firstMSN, s.msnAt = t.HasMSN, psnMask, seen
+	s.lastAt = t.LastSeen.UnixNano()
+	s.lastSeen.Store(s.lastAt)
+	s.comeBack(t)
 	sh.takeOver(s, t)
 	return s
 }

@@ -15,11 +15,17 @@ import (
 // counted holds the map's parts to each other and to its bound.
 func counted(t *testing.T, m *Map, bound int) {
 	t.Helper()
-	streams, pairs, known := 0, 0, 0
+	streams, pairs, known, allSettled := 0, 0, 0, 0
 	for i := range m.shards {
 		sh := &m.shards[i]
 		sh.mu.Lock()
 		streams += len(sh.streams)
+		settled := 0
+		for e, ok := sh.oldestSettled(); ok; settled++ {
+			n := m.settled.at(e).newer
+			e, ok = settledRef(n-1)<<1, n != 0
+		}
+		streams, known, allSettled = streams+2*settled, known+2*settled, allSettled+settled
 		pairs += len(sh.pairs)
 		for _, s := range sh.streams {
 			if len(s.cands) > maxCandidates+samePortSlots {
@@ -30,7 +36,7 @@ func counted(t *testing.T, m *Map, bound int) {
 			}
 		}
 		for _, p := range sh.pairs {
-			open, rc := 0, [2]int{}
+			open, rc := 0, [2]int{p.settled, p.settled}
 			for side := range p.streams {
 				for _, s := range p.streams[side] {
 					if s.open {
@@ -49,6 +55,9 @@ func counted(t *testing.T, m *Map, bound int) {
 			}
 		}
 		sh.mu.Unlock()
+	}
+	if n := int(m.settled.count.Load()); n != allSettled {
+		t.Fatalf("%d settled pairs, counted %d", n, allSettled)
 	}
 	gotKnown, total := m.Len()
 	if total != streams || gotKnown != known {

@@ -13,7 +13,7 @@ import (
 type score struct {
 	runs, directions, decided, wrong int
 	conns, ever                      int
-	packets, shown                   int
+	packets, shown, settled          int
 	took                             time.Duration
 }
 
@@ -26,6 +26,7 @@ func (a *score) add(b score) {
 	a.ever += b.ever
 	a.packets += b.packets
 	a.shown += b.shown
+	a.settled += b.settled
 	a.took += b.took
 }
 
@@ -96,15 +97,31 @@ func runSeeds(cfg simConfig, seeds int) score {
 	return sum
 }
 
-// eachTap runs a test with a tap that shows all, and with one in the kernel that selects.
-func eachTap(t *testing.T, test func(t *testing.T, selects time.Duration)) {
-	for _, selects := range []time.Duration{0, simInterval} {
-		name := "a tap that shows all"
-		if selects > 0 {
-			name = "a tap that selects"
-		}
-		t.Run(name, func(t *testing.T) { test(t, selects) })
+// simTap is what stands in front of the map.
+type simTap struct {
+	selects time.Duration
+	settles bool
+}
+
+// eachTap runs a test with a tap that shows all, and with one in the kernel that selects: as it is, and so that all
+// pairs that it follows are settled at once.
+func eachTap(t *testing.T, test func(t *testing.T, tap simTap)) {
+	for _, tap := range []struct {
+		name string
+		simTap
+	}{
+		{"a tap that shows all", simTap{}},
+		{"a tap that selects", simTap{selects: simInterval}},
+		{"a tap that selects, settled", simTap{selects: simInterval, settles: true}},
+	} {
+		t.Run(tap.name, func(t *testing.T) { test(t, tap.simTap) })
 	}
+}
+
+// on is the configuration with this tap.
+func (c simConfig) on(tap simTap) simConfig {
+	c.selects, c.settles = tap.selects, tap.settles
+	return c
 }
 
 type simCase struct {
@@ -136,9 +153,9 @@ func tableCases() []simCase {
 // and decided not more than 5 points under the table.
 func TestSimulationTable(t *testing.T) { eachTap(t, testTable) }
 
-func testTable(t *testing.T, selects time.Duration) {
+func testTable(t *testing.T, tap simTap) {
 	for _, c := range tableCases() {
-		c.cfg.selects = selects
+		c.cfg = c.cfg.on(tap)
 		for _, complete := range []bool{false, true} {
 			want := c.want
 			if complete {
@@ -164,6 +181,6 @@ func testTable(t *testing.T, selects time.Duration) {
 }
 
 func line(name string, complete bool, r score, want float64) string {
-	return fmt.Sprintf("figures: %-66s complete=%-5v seeds=%d decided=%5.1f %% (table %5.1f) wrong=%d ever=%.2f %% packets=%d shown=%.0f %% %.0f ms",
-		name, complete, r.runs, r.share(), want, r.wrong, r.everShare(), r.packets, 100*float64(r.shown)/float64(max(r.packets, 1)), float64(r.took.Milliseconds()))
+	return fmt.Sprintf("figures: %-66s complete=%-5v seeds=%d decided=%5.1f %% (table %5.1f) wrong=%d ever=%.2f %% packets=%d shown=%.0f %% settled=%.0f %% %.0f ms",
+		name, complete, r.runs, r.share(), want, r.wrong, r.everShare(), r.packets, 100*float64(r.shown)/float64(max(r.packets, 1)), 100*float64(r.settled)/float64(max(r.directions, 1)), float64(r.took.Milliseconds()))
 }

@@ -40,12 +40,16 @@ func (sh *shard) catchUp(s *stream, o *Observation, at int64) {
 	} else if t.sight == Watched {
 		t.stale = false
 	}
-	misled := t.misled
-	t.again, t.misled = b.Foreign, false
+	misled, resumed := t.misled, t.resumed
+	t.resumed, t.again, t.misled = false, b.Foreign, false
 	switch {
 	case !same, s.packets == 0: // nothing was known: the packet is a first one
 	case b.LastSeen.IsZero():
 		sh.doubtGap(s, at, "the tap has forgotten the flow")
+	case resumed:
+		s.packets += b.Skipped
+		s.comeBack(b)
+		sh.takeOver(s, b)
 	case b.Skipped != 0:
 		s.packets += b.Skipped
 		if s.jumps == 0 && !misled && s.transport != roce.TransportUD {
@@ -73,6 +77,15 @@ func (sh *shard) takeOver(s *stream, b *Progress) {
 	if d := psnDiff(b.MSN, s.msn); b.HasMSN && s.msnSeen && d > 0 {
 		s.msn, s.msnAt = b.MSN, at
 	}
+}
+
+// comeBack gives a stream sequences that the tap has followed and the map has not. Where they started is not known: it
+// counts as zero, so that rule 6 does not take them for isolated.
+func (s *stream) comeBack(b *Progress) {
+	at := b.LastSeen.UnixNano()
+	s.req = half{seen: b.HasReq, high: b.ReqHigh, at: at}
+	s.resp = half{seen: b.HasResp, high: b.RespHigh, at: at}
+	s.msn, s.msnSeen, s.firstMSN, s.msnAt = b.MSN, b.HasMSN, psnMask, at
 }
 
 // advance moves a half to a PSN that the tap has seen after its last packet. One that is far behind is ahead by more

@@ -8,6 +8,7 @@ type claims struct {
 	mu      sync.Mutex
 	held    map[claimKey]*link
 	revoked []*link // not yet swept
+	settled []lostPair
 }
 
 type claimKey struct {
@@ -37,15 +38,20 @@ func (m *Map) claim(l *link, now int64, exact bool) (lost [2]*link, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ends := l.ends()
+	var settled [2]settledRef
 	for i, k := range ends {
-		other := c.held[k]
-		if other == nil || other == l || other.revoked.Load() || sameEnds(other, l) {
-			continue
+		if other := c.held[k]; other != nil && other != l && !other.revoked.Load() && !sameEnds(other, l) {
+			if !exact && m.live(other, now) {
+				return [2]*link{}, false
+			}
+			lost[i] = other
 		}
-		if !exact && m.live(other, now) {
-			return [2]*link{}, false
+		if e, ok := m.settled.holder(k); ok && m.settled.ends(e) != ends {
+			if !exact && m.liveSettled(e, now) {
+				return [2]*link{}, false
+			}
+			settled[i] = e | 1 // never 0
 		}
-		lost[i] = other
 	}
 	if c.held == nil {
 		c.held = make(map[claimKey]*link)
@@ -53,6 +59,9 @@ func (m *Map) claim(l *link, now int64, exact bool) (lost [2]*link, ok bool) {
 	for i, k := range ends {
 		if lost[i] != nil {
 			c.lose(lost[i])
+		}
+		if settled[i] != 0 {
+			c.loseSettled(&m.settled, settled[i])
 		}
 		c.held[k] = l
 	}
@@ -66,13 +75,6 @@ func (c *claims) lose(l *link) {
 	}
 }
 
-// revoke takes a link's ends away because their owner is known to use one anew.
-func (c *claims) revoke(l *link) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.lose(l)
-}
-
 // takeRevoked returns the links revoked since the last call, for the sweep.
 func (c *claims) takeRevoked() []*link {
 	c.mu.Lock()
@@ -82,11 +84,27 @@ func (c *claims) takeRevoked() []*link {
 	return list
 }
 
-// holder returns the link that holds an (address, QP), if any.
-func (c *claims) holder(k claimKey) *link {
+// holder returns the link of this shard that holds an (address, QP), if any. One of another shard loses it:
+// the QP's owner is known to use it anew.
+func (sh *shard) holder(k claimKey) (l *link, elsewhere bool) {
+	m := sh.m
+	c := &m.claims
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.held[k]
+	l = c.held[k]
+	e, settled := m.settled.holder(k)
+	switch {
+	case l != nil && m.shardOf(&l.streams[0].pair.key) != sh:
+		c.lose(l)
+		l, elsewhere = nil, true
+	case l == nil && settled && m.shardOf(&m.settled.at(e).pair.Load().key) != sh:
+		c.loseSettled(&m.settled, e)
+		elsewhere = true
+	}
+	c.mu.Unlock()
+	if l == nil && settled && !elsewhere {
+		l = sh.unsettle(e)
+	}
+	return l, elsewhere
 }
 
 // release gives up what l holds.

@@ -140,13 +140,11 @@ func (sh *shard) cmReplaced(e *exchange, at int64) {
 // connection is live and the datagram does not come the way that the QP's own packets come: then it is not
 // believed (rule 11).
 func (sh *shard) cmFree(o *Observation, context uint32, owner netip.Addr, qp uint32, at int64) bool {
-	l := sh.m.claims.holder(claimKey{owner.As16(), context, qp})
-	if l == nil {
-		return true
-	}
-	if sh.m.shardOf(&l.streams[0].pair.key) != sh {
-		sh.m.claims.revoke(l)
+	l, elsewhere := sh.holder(claimKey{owner.As16(), context, qp})
+	if elsewhere {
 		sh.m.version.Add(1)
+	}
+	if l == nil {
 		return true
 	}
 	for _, s := range l.streams { // the owner's own packets go to the other side
@@ -216,7 +214,8 @@ func (sh *shard) cmDREQ(p *addrPair, e *exchange, from uint8, cm *roce.CM, at in
 	if p == nil {
 		return
 	}
-	s := sh.streams[p.streamKey(1-from, cm.RemoteQPN)]
+	k := p.streamKey(1-from, cm.RemoteQPN)
+	s := sh.streamAt(&k)
 	switch {
 	case s == nil || s.link == nil:
 	case s.link.exch != nil: // its REQ was seen, and has other ids: this ends an older connection

@@ -29,12 +29,16 @@ const formulaPairs = 16
 
 // telling says whether a port may tell connections apart here: few streams have it, and not most of them.
 func (t *portTable) telling(port uint16) bool {
-	c := t.count[port]
-	if c == nil || c[0]*c[1] > formulaPairs {
+	i, ok := t.find(port)
+	if !ok {
+		return false
+	}
+	c := t.count[i].n
+	if int(c[0])*int(c[1]) > formulaPairs {
 		return false
 	}
 	for side, n := range c {
-		if n > 1 && 2*n > t.streams[side] {
+		if n > 1 && 2*int32(n) > t.streams[side] {
 			return false
 		}
 	}

@@ -17,6 +17,7 @@ func (m *Map) Doubt(now time.Time) {
 	for i := range m.shards {
 		sh := &m.shards[i]
 		sh.mu.Lock()
+		sh.unsettleAll()
 		for _, s := range sh.streams {
 			sh.doubtGap(s, at, "the tap missed traffic")
 		}

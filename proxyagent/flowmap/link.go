@@ -17,6 +17,7 @@ type link struct {
 	against   uint32
 	confirmed bool
 	suspended bool
+	settling  bool        // in the shard's list of those that may be settled
 	doubtAt   int64       // since when a PSN step waits for a response; 0 when none does
 	revoked   atomic.Bool // another link took one of the QPs (rule 10); set without this shard's lock
 }

@@ -12,15 +12,23 @@ type slot struct {
 	more  *[]*stream // never changed in place; nil with one stream
 }
 
-// addStream shows a stream to readers.
+// addStream counts a stream and shows it to readers.
 func (m *Map) addStream(s *stream, k flowKey) {
 	m.total.Add(1)
+	m.showStream(s, k)
+}
+
+func (m *Map) showStream(s *stream, k flowKey) {
 	m.flows.Compute(k, func(old slot, loaded bool) (slot, xsync.ComputeOp) { return old.with(s, loaded) })
 }
 
-// removeStream hides a stream from readers.
+// removeStream hides a stream from readers and counts it no more.
 func (m *Map) removeStream(s *stream, k flowKey) {
 	m.total.Add(-1)
+	m.hideStream(s, k)
+}
+
+func (m *Map) hideStream(s *stream, k flowKey) {
 	m.flows.Compute(k, func(old slot, loaded bool) (slot, xsync.ComputeOp) { return old.without(s, loaded) })
 }
 
@@ -64,21 +72,95 @@ func (sl slot) others() []*stream {
 // Lookup answers the Source QP of a flow, without locks or allocation. Only Hit comes with one. When a
 // flow is seen in several VLANs, all of them must agree.
 func (m *Map) Lookup(k Key, now time.Time) (Entry, Verdict) {
-	sl, ok := m.flows.Load(k.flat())
-	if !ok {
-		return Entry{Key: k}, Miss
-	}
-	at, ageAfter := now.UnixNano(), m.ageAfter.Load()
-	e, v := sl.first.look(k, at, ageAfter)
-	for _, o := range sl.others() {
-		e2, v2 := o.look(k, at, ageAfter)
-		switch {
-		case v == Hit && v2 == Hit && e.SourceQP == e2.SourceQP:
-		case v == Hit && v2 == Hit:
-			e.SourceQP, e.State, e.Source, e.Detail, v = 0, StateContradicted, SourceNone, "two VLANs disagree", Contradicted
-		case v == Hit:
-			e, v = e2, v2
+	fk, at, ageAfter := k.flat(), now.UnixNano(), m.ageAfter.Load()
+	for range 2 { // a pair that is settled, or is so no longer, at this moment may be missed in the first round
+		e, v := m.lookSettled(&fk, k, at, ageAfter)
+		if v != Miss && !m.tagged.Load() {
+			return e, v
 		}
+		if sl, ok := m.flows.Load(fk); ok {
+			e2, v2 := sl.first.look(k, at, ageAfter)
+			agree(&e, &v, &e2, v2)
+			for _, o := range sl.others() {
+				e2, v2 = o.look(k, at, ageAfter)
+				agree(&e, &v, &e2, v2)
+			}
+		}
+		if v != Miss {
+			return e, v
+		}
+		if m.settled.count.Load() == 0 {
+			break
+		}
+	}
+	return Entry{Key: k}, Miss
+}
+
+// agree puts what another VLAN says to what is known of a flow.
+func agree(e *Entry, v *Verdict, e2 *Entry, v2 Verdict) {
+	switch {
+	case *v == Miss:
+		*e, *v = *e2, v2
+	case *v == Hit && v2 == Hit && e.SourceQP == e2.SourceQP:
+	case *v == Hit && v2 == Hit:
+		e.SourceQP, e.State, e.Source, e.Detail, *v = 0, StateContradicted, SourceNone, "two VLANs disagree", Contradicted
+	case *v == Hit:
+		*e, *v = *e2, v2
+	}
+}
+
+// lookSettled looks among the settled pairs.
+func (m *Map) lookSettled(fk *flowKey, k Key, at, ageAfter int64) (e Entry, v Verdict) {
+	st := &m.settled
+	if st.count.Load() == 0 {
+		return e, Miss
+	}
+	st.candidates(settledHash(&fk.receiver, fk.context, fk.destQP), func(ref settledRef, r *settledPair) bool {
+		seq := r.seq.Load()
+		if seq&1 != 0 || !r.is(ref.side(), fk) {
+			return true
+		}
+		e2, v2 := st.look(r, ref.side(), k, at, ageAfter)
+		if r.seq.Load() == seq {
+			agree(&e, &v, &e2, v2)
+		}
+		return true
+	})
+	return e, v
+}
+
+// look reads the answer of one direction of a settled pair as it stands at a time.
+func (st *settledStore) look(r *settledPair, side uint8, k Key, at, ageAfter int64) (Entry, Verdict) {
+	extra, flags := r.extra.Load(), r.qps.Load()
+	seen := st.seenAt(r)
+	e := Entry{
+		Key:         k,
+		SourceQP:    r.qp(1 - side),
+		State:       StateConfirmed,
+		Source:      r.source(),
+		PKey:        r.pkey(side),
+		SrcPort:     r.port(side),
+		Votes:       r.votes.Load(),
+		SeenForward: flags&(settledSeen<<side) != 0,
+		SeenReverse: flags&(settledSeen<<(1-side)) != 0,
+		Version:     r.versionOf(side),
+		LearnedAt:   time.Unix(0, st.time(r.learned.Load())),
+		ChangedAt:   time.Unix(0, st.time(r.changed.Load())),
+		LastSeen:    time.Unix(0, seen),
+		Detail:      st.detail(extra >> settledDetailShift),
+	}
+	if p := r.pair.Load(); p != nil {
+		e.VLAN = p.key.vlan
+	}
+	v := Hit
+	switch {
+	case r.revoked():
+		v = Contradicted
+	case at-seen > ageAfter:
+		v = Aged
+	}
+	if v != Hit {
+		e.SourceQP, e.Source, e.State = 0, SourceNone, v.state()
 	}
 	return e, v
 }
@@ -118,8 +200,36 @@ func (m *Map) Get(k Key, now time.Time) (Entry, bool) {
 // Range calls f for each entry as it stands at now, in no order, until f returns false. Entries that come or
 // go meanwhile may be left out.
 func (m *Map) Range(now time.Time, f func(Entry) bool) {
+	more := m.rangeSettled(now, f)
+	if !more {
+		return
+	}
 	m.flows.Range(func(_ flowKey, sl slot) bool {
 		e, v := m.Lookup(sl.first.key(), now)
 		return v == Miss || f(e)
 	})
+}
+
+// rangeSettled does so for the settled pairs.
+func (m *Map) rangeSettled(now time.Time, f func(Entry) bool) bool {
+	st := &m.settled
+	slabs := st.slabs.Load()
+	if slabs == nil {
+		return true
+	}
+	for _, slab := range *slabs {
+		for i := range slab {
+			r := &slab[i]
+			for side := range uint8(2) {
+				k, ok := r.key(side)
+				if !ok {
+					continue
+				}
+				if e, v := m.Lookup(k, now); v != Miss && !f(e) {
+					return false
+				}
+			}
+		}
+	}
+	return true
 }

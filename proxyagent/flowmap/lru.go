@@ -58,6 +58,11 @@ func (sh *shard) noteStale() {
 	if s := sh.lru.oldest; s != nil {
 		at = s.listedAt
 	}
+	if e, ok := sh.oldestSettled(); ok {
+		if t := sh.m.settled.time(sh.m.settled.at(e).listed); at == 0 || t < at {
+			at = t
+		}
+	}
 	if sh.stale.Load() != at {
 		sh.stale.Store(at)
 	}
@@ -76,7 +81,7 @@ func (s *stream) pairSeen() int64 {
 // shard may hold the least recently seen one, and the caller chooses again.
 func (sh *shard) evictOne(at int64) {
 	s := sh.lru.oldest
-	if s == nil {
+	if sh.evictSettled(s, at) || s == nil {
 		return
 	}
 	if seen := s.pairSeen(); seen-s.listedAt >= lruStep { // its own packets list it anew by then
@@ -105,11 +110,7 @@ func (sh *shard) age(now, ageAfter int64) {
 		}
 		switch a := s.answer.Load(); {
 		case s.link != nil:
-			l := s.link
-			sh.unlink(l, StateAged, now, "no traffic")
-			for _, x := range l.streams {
-				sh.relist(x, now) // forgotten when that is ageAfter ago
-			}
+			sh.ageLink(s.link, now)
 		case a.known():
 			sh.c.Aged++
 			sh.publish(s, StateAged, SourceNone, nil, now, "no traffic")
@@ -120,4 +121,12 @@ func (sh *shard) age(now, ageAfter int64) {
 		}
 	}
 	sh.noteStale()
+}
+
+// ageLink ends a link that saw no traffic.
+func (sh *shard) ageLink(l *link, now int64) {
+	sh.unlink(l, StateAged, now, "no traffic")
+	for _, x := range l.streams {
+		sh.relist(x, now) // forgotten when that is ageAfter ago
+	}
 }

@@ -24,13 +24,16 @@ const shardCount = 64 // a power of two, well above the number of tap goroutines
 
 // Map is the Source-QP map. All methods may be called from several goroutines.
 type Map struct {
-	shards  [shardCount]shard
-	flows   *xsync.Map[flowKey, slot]
-	tuples  *xsync.Map[tupleKey, slot] // in VPN contexts only
-	claims  claims
-	version atomic.Uint64
-	known   atomic.Int64
-	total   atomic.Int64
+	shards      [shardCount]shard
+	flows       *xsync.Map[flowKey, slot]
+	tuples      *xsync.Map[tupleKey, slot] // in VPN contexts only
+	claims      claims
+	settled     settledStore
+	settleAfter int64       // tests settle sooner
+	tagged      atomic.Bool // some pair has a VLAN
+	version     atomic.Uint64
+	known       atomic.Int64
+	total       atomic.Int64
 
 	maxEntries  atomic.Int64
 	ageAfter    atomic.Int64
@@ -47,7 +50,7 @@ type Map struct {
 
 // New makes an empty map. It panics on a configuration that Validate refuses.
 func New(cfg Config) *Map {
-	m := &Map{flows: xsync.NewMap[flowKey, slot](), tuples: xsync.NewMap[tupleKey, slot]()}
+	m := &Map{flows: xsync.NewMap[flowKey, slot](), tuples: xsync.NewMap[tupleKey, slot](), settleAfter: settleAfter}
 	if err := m.Reconfigure(cfg); err != nil {
 		panic(err)
 	}
@@ -104,7 +107,9 @@ func (m *Map) Tick(now time.Time) {
 	for i := range m.shards {
 		sh := &m.shards[i]
 		sh.mu.Lock()
+		sh.ageSettled(at, ageAfter)
 		sh.age(at, ageAfter)
+		sh.settleDue(at)
 		sh.expireExchanges(at)
 		sh.mu.Unlock()
 	}
@@ -114,6 +119,7 @@ func (m *Map) Tick(now time.Time) {
 
 // sweep ends the links that lost a QP to another address pair and have had no packet since.
 func (m *Map) sweep(at int64) {
+	m.sweepSettled()
 	for _, l := range m.claims.takeRevoked() {
 		sh := m.shardOf(&l.streams[0].pair.key)
 		sh.mu.Lock()

@@ -10,7 +10,7 @@ import (
 // may be wrong.
 func TestSimulationNeverWrong(t *testing.T) { eachTap(t, testNeverWrong) }
 
-func testNeverWrong(t *testing.T, selects time.Duration) {
+func testNeverWrong(t *testing.T, tap simTap) {
 	var cases []simCase
 	for _, n := range []int{2, 4} {
 		for _, ports := range []portMode{portUnequal, portConstant} {
@@ -39,7 +39,7 @@ func testNeverWrong(t *testing.T, selects time.Duration) {
 	cases = append(cases, simCase{name: "start 0, mixed sizes, 24, 80 % loss",
 		cfg: simConfig{n: 24, messages: 102, start: startZero, mixed: true, tapLoss: 0.8, tapAt: 0.08, ports: portConstant}})
 	for _, c := range cases {
-		c.cfg.selects = selects
+		c.cfg = c.cfg.on(tap)
 		for _, complete := range []bool{false, true} {
 			if complete && (c.cfg.hidden || c.cfg.halfPath) {
 				continue // the declaration would be false
@@ -58,7 +58,7 @@ func testNeverWrong(t *testing.T, selects time.Duration) {
 // microseconds, so that a response has many more requests with its PSN before it than rule 1 considers.
 func TestSimulationBursts(t *testing.T) { eachTap(t, testBursts) }
 
-func testBursts(t *testing.T, selects time.Duration) {
+func testBursts(t *testing.T, tap simTap) {
 	for _, c := range []simCase{
 		{name: "lockstep 64 in bursts, formula ports, 60 % loss", want: 99,
 			cfg: simConfig{n: 64, messages: 120, start: startZero, lockstep: true, burst: true, tapLoss: 0.6, ports: portFormula}},
@@ -68,7 +68,7 @@ func testBursts(t *testing.T, selects time.Duration) {
 		{name: "lockstep 1,024 in bursts, formula ports, 30 % loss", want: 99, large: true,
 			cfg: simConfig{n: 1024, messages: 40, start: startZero, lockstep: true, burst: true, tapLoss: 0.3, ports: portFormula}},
 	} {
-		c.cfg.selects = selects
+		c.cfg = c.cfg.on(tap)
 		r := runSeeds(c.cfg, seedsFor(c.large))
 		t.Log(line(c.name, false, r, c.want))
 		if r.wrong != 0 || r.share() < c.want-5 {
@@ -80,9 +80,9 @@ func testBursts(t *testing.T, selects time.Duration) {
 // TestSimulationReuse connects QPs anew with other peers: what was learned before must not stay.
 func TestSimulationReuse(t *testing.T) { eachTap(t, testReuse) }
 
-func testReuse(t *testing.T, selects time.Duration) {
+func testReuse(t *testing.T, tap simTap) {
 	for _, loss := range []float64{0, 0.6} {
-		cfg := simConfig{n: 64, messages: 300, mixed: true, reuse: 3, ports: portConstant, tapLoss: loss, selects: selects}
+		cfg := simConfig{n: 64, messages: 300, mixed: true, reuse: 3, ports: portConstant, tapLoss: loss}.on(tap)
 		r := runSeeds(cfg, seedsFor(false))
 		name := fmt.Sprintf("QPs reused, %.0f %% loss", 100*loss)
 		t.Log(line(name, false, r, 99.6))
@@ -98,12 +98,12 @@ func TestSimulationReorderingWithdrawsNothing(t *testing.T) {
 	eachTap(t, testReorderingWithdrawsNothing)
 }
 
-func testReorderingWithdrawsNothing(t *testing.T, selects time.Duration) {
+func testReorderingWithdrawsNothing(t *testing.T, tap simTap) {
 	for _, ports := range []portMode{portConstant, portFormula} {
 		var withdrawn, contradicted uint64
 		var sum score
 		for seed := range uint64(seedsFor(false)) {
-			cfg := simConfig{n: 16, messages: 200, mixed: true, reads: 0.1, bothWays: true, pathLoss: 0.02, reorder: simReorder, ports: ports, selects: selects}
+			cfg := simConfig{n: 16, messages: 200, mixed: true, reads: 0.1, bothWays: true, pathLoss: 0.02, reorder: simReorder, ports: ports}.on(tap)
 			s := newSim(cfg, seed+1)
 			s.run(nil)
 			c := s.m.Counters()
@@ -126,7 +126,7 @@ func truth(s *sim) score {
 	now := time.Unix(0, simEpoch+s.now)
 	r := score{runs: 1, packets: s.seen, shown: s.seen, conns: len(s.conns)}
 	if s.selector != nil {
-		r.shown = s.selector.shown
+		r.shown, r.settled = s.selector.shown, 2*int(s.m.settled.count.Load())
 	}
 	for _, c := range s.conns {
 		if c.wrong {
@@ -153,10 +153,10 @@ func truth(s *sim) score {
 // one does, in both directions' requests.
 func TestSimulationLongPath(t *testing.T) { eachTap(t, testLongPath) }
 
-func testLongPath(t *testing.T, selects time.Duration) {
+func testLongPath(t *testing.T, tap simTap) {
 	for _, at := range []float64{0.02, 0.98} {
 		cfg := simConfig{n: 64, messages: 120, mixed: true, ports: portConstant, oneWay: 5 * time.Millisecond, tapAt: at,
-			gap: 2 * time.Millisecond, selects: selects}
+			gap: 2 * time.Millisecond}.on(tap)
 		r := runSeeds(cfg, seedsFor(false))
 		t.Log(line(fmt.Sprintf("random start, 64, 5 ms one way, tap at %.2f", at), false, r, 99.6))
 		if r.wrong != 0 || r.share() < 94.6 {
@@ -168,10 +168,10 @@ func testLongPath(t *testing.T, selects time.Duration) {
 // TestSimulationBusyLongPath has more requests under way than the index may hold: it takes a sample of PSNs.
 func TestSimulationBusyLongPath(t *testing.T) { eachTap(t, testBusyLongPath) }
 
-func testBusyLongPath(t *testing.T, selects time.Duration) {
+func testBusyLongPath(t *testing.T, tap simTap) {
 	for _, n := range []int{1, 8} {
 		cfg := simConfig{n: n, messages: 8000, ports: portConstant, oneWay: 5 * time.Millisecond, window: 2000,
-			gap: time.Duration(n) * 5 * time.Microsecond, selects: selects}
+			gap: time.Duration(n) * 5 * time.Microsecond}.on(tap)
 		seeds := seedsFor(true)
 		r := runSeeds(cfg, seeds)
 		t.Log(line(fmt.Sprintf("random start, %d, 5 ms one way, %d requests under way", n, 2000*n), false, r, 99.6))

@@ -44,6 +44,9 @@ func (sh *shard) observe(o *Observation, key *pairKey, from uint8, at int64) {
 		}
 	}
 	s := sh.streamOf(o, key, from, t, at)
+	if s == nil {
+		return
+	}
 	sh.met(s, o)
 	if !sh.admit(s, o, at) {
 		s.tap.misled = o.Before != nil && !o.Before.Foreign
@@ -82,18 +85,25 @@ func (sh *shard) observe(o *Observation, key *pairKey, from uint8, at int64) {
 		sh.observeUD(s, p, at)
 	}
 	if o.Before != nil {
-		sh.settle(s)
+		sh.review(s)
 		if s.link != nil {
-			sh.settle(s.link.partner(s))
+			sh.review(s.link.partner(s))
 		}
 	}
 }
 
-// streamOf finds or makes the stream of a packet from a side.
+// streamOf finds or makes the stream of a packet from a side; nil when the packet is of a settled pair and changes
+// nothing.
 func (sh *shard) streamOf(o *Observation, key *pairKey, from uint8, t roce.Transport, at int64) *stream {
 	k := streamKeyOf(key, from, o.Packet.BTH.DestQP)
 	if s := sh.streams[k]; s != nil {
 		return s
+	}
+	if e, ok := sh.m.settled.find(&k); ok {
+		if sh.pass(e, o, at) {
+			return nil
+		}
+		return sh.unsettle(e).streams[e.side()]
 	}
 	p := sh.pairs[*key]
 	if p == nil {

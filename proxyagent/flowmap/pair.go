@@ -2,6 +2,7 @@ package flowmap
 
 import (
 	"net/netip"
+	"slices"
 
 	"pncd/dataplane/roce"
 )
@@ -23,6 +24,7 @@ type addrPair struct {
 	votes   *voteState // while a stream is open
 	ports   portTable
 	refs    int    // streams and CM exchanges that keep the pair
+	settled int    // settled pairs: their streams count in ports, refs and rc, and are not in streams
 	open    int    // RC streams that still need votes
 	rc      [2]int // RC streams by the side they go to
 	asking  [2]int // RC streams that carried requests and are shown in full, by the side they go to
@@ -53,25 +55,37 @@ func (v *voteState) chanceOf() float64 { return (v.chance + 0.5) / (v.trials + 8
 
 // portTable counts the streams of a pair by UDP source port and side.
 type portTable struct {
-	count    map[uint16]*[2]int32
-	streams  [2]int32 // streams with a port, by side
-	distinct [2]int   // ports seen on a side
-	common   int      // ports seen on both
+	count    []portCount // by port
+	streams  [2]int32    // streams with a port, by side
+	distinct [2]int      // ports seen on a side
+	common   int         // ports seen on both
 }
 
+// portCount is how many streams of each side have a port. It takes little room, as a settled pair keeps its own.
+type portCount struct {
+	port uint16
+	n    [2]uint16 // portMany: so many or more, and it stays
+}
+
+const portMany = 0xFFFF
+
+func (t *portTable) find(port uint16) (int, bool) {
+	return slices.BinarySearchFunc(t.count, port, func(c portCount, p uint16) int { return int(c.port) - int(p) })
+}
+
+// add counts a stream more (1) or less (-1).
 func (t *portTable) add(port uint16, side uint8, n int32) {
-	if t.count == nil {
-		t.count = make(map[uint16]*[2]int32)
+	i, ok := t.find(port)
+	if !ok {
+		t.count = slices.Insert(t.count, i, portCount{port: port})
 	}
-	c := t.count[port]
-	if c == nil {
-		c = new([2]int32)
-		t.count[port] = c
-	}
-	had, hadOther := c[side] > 0, c[1-side] > 0
-	c[side] += n
+	c := &t.count[i]
 	t.streams[side] += n
-	has := c[side] > 0
+	had, hadOther := c.n[side] > 0, c.n[1-side] > 0
+	if c.n[side] != portMany {
+		c.n[side] += uint16(n)
+	}
+	has := c.n[side] > 0
 	switch {
 	case has && !had:
 		t.distinct[side]++
@@ -83,15 +97,15 @@ func (t *portTable) add(port uint16, side uint8, n int32) {
 		if hadOther {
 			t.common--
 		} else {
-			delete(t.count, port)
+			t.count = slices.Delete(t.count, i, i+1)
 		}
 	}
 }
 
 // unique says whether exactly one stream of each side has this port.
 func (t *portTable) unique(port uint16) bool {
-	c := t.count[port]
-	return c != nil && c[0] == 1 && c[1] == 1
+	i, ok := t.find(port)
+	return ok && t.count[i].n == [2]uint16{1, 1}
 }
 
 // symmetric says whether the two directions of a connection have the same port here (rule 5): at least
@@ -118,17 +132,32 @@ func (p *addrPair) leave(s *stream) {
 	if s.pos < 0 {
 		return
 	}
+	if s.transport == roce.TransportRC {
+		p.rc[s.side]--
+	}
+	if s.hasPort {
+		p.ports.add(s.port, s.side, -1)
+	}
+	p.shelve(s)
+}
+
+// unshelve lists a stream of a settled pair again.
+func (p *addrPair) unshelve(s *stream) {
+	s.pos = int32(len(p.streams[s.side]))
+	p.streams[s.side] = append(p.streams[s.side], s)
+	p.countOpen(s)
+}
+
+// shelve takes a stream that is settled from its pair's lists.
+func (p *addrPair) shelve(s *stream) {
 	list := p.streams[s.side]
 	last := list[len(list)-1]
 	list[s.pos], last.pos = last, s.pos
 	list[len(list)-1] = nil
 	p.streams[s.side] = list[:len(list)-1]
 	s.pos = -1
-	if s.transport == roce.TransportRC {
-		p.rc[s.side]--
-	}
-	if s.hasPort {
-		p.ports.add(s.port, s.side, -1)
+	if len(p.streams[0])+len(p.streams[1]) == 0 {
+		p.streams = [2][]*stream{}
 	}
 	p.countAsking(s)
 	p.countOpen(s)

@@ -23,7 +23,7 @@ func (sh *shard) publish(s *stream, state State, source Source, l *link, at int6
 		a.link, a.sourceQP, a.votes, a.learned, a.suspended = l, l.partner(s).qp, l.votes, l.learned, l.suspended
 	}
 	sh.store(s, a)
-	sh.settle(s)
+	sh.review(s)
 }
 
 func (sh *shard) store(s *stream, a *answer) {

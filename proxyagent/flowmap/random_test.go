@@ -48,6 +48,7 @@ func randomSettings(rng *rand.Rand) simConfig {
 	}
 	if often(2) {
 		cfg.selects = time.Duration(one(1, 10, 5000)) * time.Millisecond
+		cfg.settles = often(2)
 	}
 	cfg.config.TapComplete = often(2) && !cfg.hidden && !cfg.halfPath // or the declaration would be false
 	return cfg

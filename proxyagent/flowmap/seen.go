@@ -14,11 +14,17 @@ func (m *Map) Seen(f FlowID, at time.Time) {
 	sh := m.shardOf(&key)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	s := sh.streams[streamKeyOf(&key, from, f.DestQP)]
-	if s == nil || !s.selected() || s.flowID() != f {
+	k, seen := streamKeyOf(&key, from, f.DestQP), at.UnixNano()
+	s := sh.streams[k]
+	if s == nil {
+		if e, ok := m.settled.find(&k); ok && m.settled.at(e).flowID(e.side()) == f {
+			sh.touchSettled(e, seen)
+		}
 		return
 	}
-	seen := at.UnixNano()
+	if !s.selected() || s.flowID() != f {
+		return
+	}
 	sh.touch(s, seen)
 	if s.lastAt-s.notedAt >= noteStep {
 		sh.note(s, s.lastAt)

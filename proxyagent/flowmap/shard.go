@@ -16,14 +16,17 @@ type shard struct {
 	id uint8    // its place in the map
 	_  [39]byte // keeps the locks of neighbours apart
 
-	streams map[streamKey]*stream
-	pairs   map[pairKey]*addrPair
-	pending exchangeList
-	lru     lruList
-	spare   *candidate // one dropped candidate, to be used again
-	due     []*stream  // what the tap must be told of; each once
-	c       Counters
-	stale   atomic.Int64 // when the least recently seen stream was listed; 0 without streams
+	streams                      map[streamKey]*stream
+	pairs                        map[pairKey]*addrPair
+	pending                      exchangeList
+	lru                          lruList
+	spare                        *candidate // one dropped candidate, to be used again
+	due                          []*stream  // what the tap must be told of; each once
+	toSettle                     []*link    // what may be settled; each once
+	peak                         int        // streams at most since the last shrink
+	settledOldest, settledNewest uint32     // list of the settled pairs, by number + 1
+	c                            Counters
+	stale                        atomic.Int64 // when the least recently seen stream was listed; 0 without streams
 }
 
 // streamKey is a flowKey with the VLAN.
@@ -49,6 +52,9 @@ func (sh *shard) newPair(key pairKey, src, dst netip.Addr) *addrPair {
 		p.addr[0], p.addr[1] = dst, src
 	}
 	sh.pairs[key] = p
+	if key.vlan != 0 {
+		sh.m.tagged.Store(true)
+	}
 	return p
 }
 
@@ -62,7 +68,7 @@ func (sh *shard) unref(p *addrPair) {
 // streamTo finds or makes the stream of p to a QP on a side.
 func (sh *shard) streamTo(p *addrPair, side uint8, qp uint32, t roce.Transport, at int64) *stream {
 	k := p.streamKey(side, qp)
-	if s := sh.streams[k]; s != nil {
+	if s := sh.streamAt(&k); s != nil {
 		if s.transport != t {
 			sh.changeTransport(s, t, at)
 		}

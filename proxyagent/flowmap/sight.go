@@ -68,12 +68,13 @@ const tellDelay = int64(20 * time.Millisecond)
 // selected is what the map knows of the tap's side of a stream. Without a tap that selects it is zero. The VLAN and
 // the port of the tap's flow are in the stream's meta.
 type selected struct {
-	due    bool  // it is in the shard's list of what the tap must be told
-	stale  bool  // the tap may have skipped packets that the map has not been told of
-	misled bool  // a foreign packet has moved what the tap knows
-	again  bool  // the stream has another identity: the tap takes it while it watches
-	sight  Sight // what the tap shows, as far as known
-	toldAt int64 // time of the packet upon which the tap was told last
+	due     bool  // it is in the shard's list of what the tap must be told
+	stale   bool  // the tap may have skipped packets that the map has not been told of
+	misled  bool  // a foreign packet has moved what the tap knows
+	resumed bool  // the stream was settled: how far it is comes with its next packet
+	again   bool  // the stream has another identity: the tap takes it while it watches
+	sight   Sight // what the tap shows, as far as known
+	toldAt  int64 // time of the packet upon which the tap was told last
 }
 
 // want is what the map wants to be shown of the stream.
@@ -103,8 +104,8 @@ func (l *link) firm() bool {
 	return c != nil && c.hx >= completeHX && firmShare*c.bestRival() <= c.hx
 }
 
-// settle notes that the tap must be told when the map wants something else of the stream than it is shown.
-func (sh *shard) settle(s *stream) {
+// review notes that the tap must be told when the map wants something else of the stream than it is shown.
+func (sh *shard) review(s *stream) {
 	if s.tap.due || !s.selected() || s.want() == s.tap.sight {
 		return
 	}
@@ -147,6 +148,9 @@ func (sh *shard) tellings(list []Telling) []Telling {
 		s.tap.stale = s.tap.stale || w != Watched
 		s.tap.toldAt = s.lastAt
 		list = append(list, Telling{s.flowID(), w})
+		if w == Followed {
+			sh.settling(s.link)
+		}
 	}
 	rest := copy(sh.due, sh.due[n:])
 	clear(sh.due[rest:])

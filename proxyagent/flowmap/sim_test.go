@@ -58,6 +58,7 @@ type simConfig struct {
 	window   int           // messages outstanding
 	gap      time.Duration // mean time between the messages of one connection
 	selects  time.Duration // the interval of a tap in the kernel that selects; 0: the tap shows all
+	settles  bool          // what is followed is settled at once
 	config   Config
 }
 
@@ -172,6 +173,9 @@ func newSim(cfg simConfig, seed uint64) *sim {
 	s.nextQP = [2]uint32{0x100 + s.rng.Uint32N(1<<20), 0x100 + s.rng.Uint32N(1<<20)}
 	if cfg.selects > 0 {
 		s.selector = newSelector(s.m, cfg.selects, simRingDelay)
+		if cfg.settles {
+			s.m.settleAfter, s.selector.ticks = 0, true
+		}
 	}
 	for range cfg.n {
 		s.connect([2]uint32{s.newQP(0), s.newQP(1)}, 0)

@@ -17,6 +17,8 @@ type selector struct {
 	next  int // in queue
 	told  []Telling
 	shown int
+	ticks bool  // the map ticks each millisecond
+	tick  int64 // the last one
 }
 
 type selectedPacket struct {
@@ -84,6 +86,11 @@ func (f *selector) deliver(until int64) {
 				q.pkt.Body = q.body[:len(q.pkt.Body)]
 			}
 			f.m.Observe(&Observation{Packet: &q.pkt, IfIndex: q.ifIndex, At: time.Unix(0, q.at), Before: &q.before})
+			f.tell()
+		}
+		if f.ticks && q.at-f.tick >= int64(time.Millisecond) {
+			f.tick = q.at
+			f.m.Tick(time.Unix(0, q.at))
 			f.tell()
 		}
 		if q.after != nil {

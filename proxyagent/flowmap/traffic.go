@@ -100,24 +100,28 @@ func unixTime(ns int64) time.Time {
 // note tells the prefixes of a stream's addresses that a packet was seen.
 func (sh *shard) note(s *stream, at int64) {
 	s.notedAt = at
+	sh.notePair(s.pair, s.side, s, at)
+}
+
+// notePair does so for packets of two addresses towards a side. s, if any, is the stream that they are of.
+func (sh *shard) notePair(p *addrPair, side uint8, s *stream, at int64) {
 	f := sh.m.followed.Load()
 	if f == nil {
 		return
 	}
-	p := s.pair
 	if p.followed != f {
 		p.followed = f
 		for side, a := range p.addr {
 			p.traffic[side], _ = f.table.Lookup(a)
 		}
 	}
-	if t := p.traffic[1-s.side]; t != nil {
+	if t := p.traffic[1-side]; t != nil {
 		advance(&t.from, at)
-		if h := t.host.Load(); h == nil || at-h.lastSeen.Load() > hostStays {
+		if h := t.host.Load(); s != nil && (h == nil || at-h.lastSeen.Load() > hostStays) {
 			t.host.Store(s)
 		}
 	}
-	if t := p.traffic[s.side]; t != nil {
+	if t := p.traffic[side]; t != nil {
 		advance(&t.towards, at)
 	}
 }
