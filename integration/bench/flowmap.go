@@ -28,7 +28,7 @@ const (
 //   - flowmap-lookup: nanoseconds per look-up in random order, and its allocations; baseline: the plain map.
 //   - flowmap-memory: octets of heap per decided entry.
 func FlowmapLearn() ([]Result, error) {
-	tr := newFlowTraffic()
+	tr := flowTrafficOf(0, flowmapFlows, time.Unix(1_700_000_000, 0))
 	plain := make(map[flowmap.Key]uint32, len(tr.keys))
 	for i, k := range tr.keys {
 		plain[k] = uint32(i)
@@ -52,7 +52,7 @@ func FlowmapLearn() ([]Result, error) {
 	memory := float64(heap()-before) / float64(known)
 	steady := perOp(n, func() { tr.play(m, n) })
 
-	rand.New(rand.NewPCG(2, 2)).Shuffle(len(tr.keys), func(i, j int) { tr.keys[i], tr.keys[j] = tr.keys[j], tr.keys[i] })
+	shuffle(tr.keys)
 	lookBase := perOp(flowmapLookups, func() {
 		for i := range flowmapLookups {
 			sum += plain[tr.keys[i%len(tr.keys)]]
@@ -91,10 +91,11 @@ type flowTraffic struct {
 	now  time.Time
 }
 
-func newFlowTraffic() *flowTraffic {
-	t := &flowTraffic{now: time.Unix(1_700_000_000, 0)}
-	rng := rand.New(rand.NewPCG(1, 1))
-	for i := range flowmapFlows {
+// flowTrafficOf is that of n connections from one on, which starts at a time.
+func flowTrafficOf(first, n int, now time.Time) *flowTraffic {
+	t := &flowTraffic{now: now}
+	rng := rand.New(rand.NewPCG(1, uint64(first)+1))
+	for i := first; i < first+n; i++ {
 		h := i / flowmapPerHost
 		a, b := netip.AddrFrom4([4]byte{10, 1, byte(h >> 8), byte(h)}), netip.AddrFrom4([4]byte{10, 2, byte(h >> 8), byte(h)})
 		qa, qb := 0x100+uint32(i%flowmapPerHost), 0x4000+uint32(i%flowmapPerHost)*3
@@ -120,6 +121,10 @@ func (t *flowTraffic) play(m *flowmap.Map, n int) {
 		p.BTH.PSN = (p.BTH.PSN + 1) & 0xFFFFFF
 		t.now = t.now.Add(2 * time.Microsecond)
 	}
+}
+
+func shuffle(keys []flowmap.Key) {
+	rand.New(rand.NewPCG(2, 2)).Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
 }
 
 func perOp(n int, f func()) float64 {

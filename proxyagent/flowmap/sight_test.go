@@ -91,28 +91,31 @@ func TestFollowedPairIsWatchedWhileInDoubt(t *testing.T) {
 	l.sight(n, Watched)
 }
 
+// reuses are what a flow shows whose QP is used anew.
+var reuses = []struct {
+	name string
+	play func(l *lab, n conn)
+}{
+	{"another port", func(l *lab, n conn) {
+		n.ab.port++
+		l.request(n.ab, highStart)
+	}},
+	{"PSNs of its own", func(l *lab, n conn) {
+		l.request(n.ab, 0x100)
+		l.request(n.ab, 0x101)
+	}},
+	{"PSNs from the start again", func(l *lab, n conn) {
+		l.wait(200 * time.Millisecond)
+		l.request(n.ab, highStart)
+	}},
+	{"PSNs that the peer has acknowledged", func(l *lab, n conn) {
+		l.request(n.ab, highStart+3000)
+	}},
+	{"another transport", func(l *lab, n conn) { l.packet(n.ab, 0x2A, highStart+5006, true, nil) }},
+}
+
 func TestReuseOfAFollowedQPIsNoticed(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		play func(l *lab, n conn)
-	}{
-		{"another port", func(l *lab, n conn) {
-			n.ab.port++
-			l.request(n.ab, highStart)
-		}},
-		{"PSNs of its own", func(l *lab, n conn) {
-			l.request(n.ab, 0x100)
-			l.request(n.ab, 0x101)
-		}},
-		{"PSNs from the start again", func(l *lab, n conn) {
-			l.wait(200 * time.Millisecond)
-			l.request(n.ab, highStart)
-		}},
-		{"PSNs that the peer has acknowledged", func(l *lab, n conn) {
-			l.request(n.ab, highStart+3000)
-		}},
-		{"another transport", func(l *lab, n conn) { l.packet(n.ab, 0x2A, highStart+5006, true, nil) }},
-	} {
+	for _, c := range reuses {
 		t.Run(c.name, func(t *testing.T) {
 			l, n := following(t)
 			l.exchange(n, highStart+6, 5000)

@@ -145,3 +145,16 @@ func (t *Tap) Each(fn func(Key, Flow) bool) error {
 		}
 	}
 }
+
+// Memory returns how many octets of kernel memory the flow map takes, as the kernel counts them.
+func (t *Tap) Memory() (uint64, error) {
+	info, err := t.maps.Flows.Info()
+	if err != nil {
+		return 0, flowError(err)
+	}
+	n, ok := info.Memlock()
+	if !ok {
+		return 0, fmt.Errorf("kernel tap: flow map: the kernel does not tell its memory: %w", ErrNotSupported)
+	}
+	return n, nil
+}

@@ -29,6 +29,7 @@ var scenarios = []bench.Scenario{
 	{Name: "cnp-build", Run: bench.CNPBuild},
 	{Name: "flowmap-learn", Run: bench.FlowmapLearn},
 	{Name: "emit-frames", Run: bench.EmitFrames},
+	{Name: "flowmap-1m", Run: bench.FlowmapMillion},
 	{Name: "translate-user", Run: bench.TranslateUser},
 	{Name: "tap-forwarding", Run: bench.TapForwarding},
 }
