@@ -19,6 +19,7 @@ type Node struct {
 	Flows        pncv1.FlowServiceClient
 	Records      pncv1.RecordServiceClient
 	Control      pncv1.NodeServiceClient
+	ISIS         pncv1.IsisServiceClient
 
 	conn *grpc.ClientConn
 }
@@ -39,6 +40,7 @@ func (b *Bed) dial(ctx context.Context, name string) (*Node, error) {
 		Flows:        pncv1.NewFlowServiceClient(conn),
 		Records:      pncv1.NewRecordServiceClient(conn),
 		Control:      pncv1.NewNodeServiceClient(conn),
+		ISIS:         pncv1.NewIsisServiceClient(conn),
 	}
 	err = b.Wait(ctx, dialPatience, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, time.Second)
