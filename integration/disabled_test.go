@@ -24,7 +24,7 @@ func disabledFiles(t *testing.T) map[string]string {
 	return files
 }
 
-// sockets are what a running mechanism opens in a node: packet sockets, and UDP on the notification port.
+// sockets are what a running mechanism opens in a node: packet sockets or eBPF programs, and UDP on the notification port.
 func sockets(t *testing.T, b *bed.Bed, node string) (packet, notification int) {
 	t.Helper()
 	out, err := b.Exec(testContext(t), node, "cat", "/proc/net/packet")
@@ -32,6 +32,11 @@ func sockets(t *testing.T, b *bed.Bed, node string) (packet, notification int) {
 		t.Fatal(err)
 	}
 	packet = strings.Count(strings.TrimSpace(string(out)), "\n") // the first line is the heading
+	programs, err := tcxPrograms(b, node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	packet += programs
 	out, err = b.Exec(testContext(t), node, "cat", "/proc/net/udp", "/proc/net/udp6")
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +78,7 @@ func TestDisabledByDefaultAndSwitchedAtRunTime(t *testing.T) {
 			}
 			packet, port := sockets(t, b, n.Name)
 			if packet != 0 || port != 0 {
-				t.Errorf("%s: %d packet sockets and %d sockets on the notification port are open", n.Name, packet, port)
+				t.Errorf("%s: %d packet sockets or programs and %d sockets on the notification port are open", n.Name, packet, port)
 			}
 		}
 		if _, err := b.Proxy.Capabilities.Advertise(ctx, &pncv1.AdvertiseRequest{Prefix: "10.3.0.0/24", NextHop: "10.255.0.1"}); status.Code(err) != codes.FailedPrecondition {
@@ -117,7 +122,7 @@ func TestDisabledByDefaultAndSwitchedAtRunTime(t *testing.T) {
 			}
 			packet, port := sockets(t, b, n.Name)
 			if packet == 0 || (port == 0) != (n == b.Congestion) {
-				t.Errorf("%s: %d packet sockets and %d sockets on the notification port are open", n.Name, packet, port)
+				t.Errorf("%s: %d packet sockets or programs and %d sockets on the notification port are open", n.Name, packet, port)
 			}
 		}
 	}

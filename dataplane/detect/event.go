@@ -7,8 +7,11 @@ import (
 	"pncd/dataplane/roce"
 )
 
-// SourceCE names the source of an Event: CE marks seen by a packet ring.
-const SourceCE = "ce"
+// Sources of an Event.
+const (
+	SourceCE           = "ce"            // CE marks, by packet ring or eBPF
+	SourceVirtualQueue = "virtual-queue" // marked by the depth of a virtual queue
+)
 
 // Event is one observation of a congested flow.
 type Event struct {
@@ -18,6 +21,7 @@ type Event struct {
 	Proto            uint8      // 17
 	DestQP           uint32     // Destination QP of the data packet, 24 bits
 	CECount          uint64     // CE-marked packets that this event stands for; always 1 from a packet ring
+	QueueDepth       uint64     // octets before the packet in the queue; 0 when not known
 	Source           string     // which detector
 	Interface        string     // the congested link
 	VLAN             uint16     // outer VLAN identifier, 0 without

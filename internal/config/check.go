@@ -203,8 +203,9 @@ func (c *checker) family(key string, a Addr, four bool, name string) {
 
 func (c *checker) congestionNode(n *CongestionNode) {
 	const p = "congestion_node"
-	c.want(len(n.Interfaces)+len(n.Contexts) > 0, p+".interfaces", "required, or contexts: the links whose outgoing CE-marked packets count")
+	c.want(len(n.DetectorLinks()) > 0, p+".interfaces", "required, or contexts, or detect.virtual_queues: the links whose outgoing CE-marked packets count")
 	c.interfaces(p+".interfaces", n.Interfaces)
+	c.detect(n)
 	c.want(n.SourceIPv4.IsValid() || n.SourceIPv6.IsValid(), p, "source_ipv4 or source_ipv6 is required")
 	c.family(p+".source_ipv4", n.SourceIPv4, true, "IPv4")
 	c.family(p+".source_ipv6", n.SourceIPv6, false, "IPv6")

@@ -174,9 +174,10 @@ type PrefixRule struct {
 	Deny   bool   `yaml:"deny"`
 }
 
-// CongestionNode configures the notifier and its detector.
+// CongestionNode configures the notifier and its detectors.
 type CongestionNode struct {
-	Interfaces []string     `yaml:"interfaces"`
+	Interfaces []string     `yaml:"interfaces"` // watched for CE marks
+	Detect     Detect       `yaml:"detect"`
 	SourceIPv4 Addr         `yaml:"source_ipv4"`
 	SourceIPv6 Addr         `yaml:"source_ipv6"`
 	Port       uint16       `yaml:"port"`
@@ -317,6 +318,8 @@ const (
 	DefaultPaceTotal   = 100000
 	DefaultPaceBurst   = 1000
 	DefaultPaceState   = 65536
+	DefaultGate        = time.Millisecond
+	DefaultPmax        = 10 // percent
 	DefaultMapEntries  = 262144
 	DefaultMapAge      = 60 * time.Second
 

@@ -30,6 +30,7 @@ func (c *Config) fillDefaults(root *yaml.Node) {
 		setDefault(given, p+"burst", &n.Pace.Burst, DefaultPaceBurst)
 		setDefault(given, p+"sample", &n.Pace.Sample, 1)
 		setDefault(given, p+"flows", &n.Pace.Flows, DefaultPaceState)
+		n.Detect.fillDefaults(given)
 	}
 	if c.Proxy != nil {
 		mode := "originate"

@@ -22,6 +22,7 @@ var ringFamilies = map[string]bool{"packets": true, "drops": true, "freezes": tr
 // Counters implements api.Node: the outcomes and everything else that is counted.
 func (d *Daemon) Counters() []*pncv1.Counter {
 	d.countBoundary() // into the outcomes
+	d.countDetectors()
 	var out []*pncv1.Counter
 	for _, c := range d.recorder.Snapshot() {
 		out = append(out, c.ToProto())
@@ -57,7 +58,13 @@ func (d *Daemon) counts() []count {
 		if r.Role == roleDetector {
 			out = append(out,
 				count{r.Role, "ignored", "CE-marked packets that don't count as congestion: ACKs, CNPs, transports that can't be notified.", r.Ignored, label},
-				count{r.Role, "malformed", "CE-marked packets to UDP port 4791 that are not sound RoCEv2.", r.Malformed, label})
+				count{r.Role, "malformed", "CE-marked packets to UDP port 4791 that are not sound RoCEv2.", r.Malformed, label},
+				count{r.Role, "events-ce", "Congestion events of packets that came marked CE.", r.Events, label},
+				count{r.Role, "events-virtual-queue", "Congestion events of packets that the virtual queue marked.", r.QueueEvents, label},
+				count{r.Role, "gated", "Marked data packets within congestion_node.detect.gate of their flow's last event; the next one stands for them.", r.Gated, label},
+				count{r.Role, "gate-full", "Marked data packets for whose flow the kernel had no room.", r.GateFull, label},
+				count{r.Role, "marked", "Packets that the virtual queue found congested, and marked CE where they were not.", r.Marked, label},
+				count{r.Role, "mark-failed", "Packets that the virtual queue could not mark.", r.MarkFailed, label})
 		}
 	}
 	out = append(out, d.learnerCounts()...)

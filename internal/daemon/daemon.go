@@ -46,6 +46,7 @@ type Daemon struct {
 	api      *api.Server
 	rings    *ringBook
 	contexts *contextBook
+	lost     lostEvents
 	sender   senderSwitch
 	senders  *senderReadiness
 	paths    *host.Tracker // whether CNPs to the senders have a route

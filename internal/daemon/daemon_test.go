@@ -38,7 +38,7 @@ const template = `
 node: test
 api: {listen: "unix://%DIR%/pncd.sock"}
 static: [{prefix: 198.51.100.0/24, proxy: 192.0.2.1}]
-congestion_node: {interfaces: [lo], source_ipv4: 127.0.0.1}
+congestion_node: {interfaces: [lo], source_ipv4: 127.0.0.1, detect: {mode: ring}}
 proxy:
   ipv4: 127.0.0.1
   port: %PORT%

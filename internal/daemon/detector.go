@@ -2,52 +2,246 @@ package daemon
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
+	pncv1 "pncd/api/pnc/v1"
 	"pncd/dataplane/detect"
+	"pncd/dataplane/detect/tcx"
+	"pncd/dataplane/host"
+	tapkernel "pncd/dataplane/tap/kernel"
+	"pncd/internal/config"
 	"pncd/proxyagent/notifier"
 )
+
+// eventSource finds congested flows behind one link, by packet ring or eBPF.
+type eventSource interface {
+	Run(context.Context, func(detect.Event)) error
+	Close() error
+}
 
 // detector hands the congestion events of one link to the notifier.
 type detector struct {
 	context string // that the link carries; empty: the default one
-	ce      *detect.CE
+	link    string // with its context
+	source  eventSource
+	detail  string // how it sees congestion, and why so
+	objects []*pncv1.HostObject
+	marking func() error
 	handle  func(*notifier.Event, time.Time)
 	now     func() time.Time
 	closing func()
 }
 
-func openDetector(context, iface string, n *notifier.Notifier, now func() time.Time, book *ringBook) (runner, error) {
-	ce, err := detect.OpenCE(detect.Config{Interface: iface})
-	if err != nil {
-		return nil, err
-	}
-	d := &detector{context: context, ce: ce, now: now, handle: func(ev *notifier.Event, now time.Time) { n.Handle(ev, now) }}
-	d.closing = book.opened(inContext(context, iface), roleDetector, func() ringStats {
-		s := ce.Stats()
-		return ringStats{
-			Packets: s.Events + s.Ignored + s.Malformed, Drops: s.Drops, Freezes: s.Freezes, Downs: s.Downs,
-			Ignored: s.Ignored, Malformed: s.Malformed,
+// detectorSettings are what a detector needs anew when they change.
+type detectorSettings struct {
+	context string // that the link carries; empty: the default one
+	iface   string
+	ce      bool // watch for packets that come marked
+	mode    string
+	gate    time.Duration
+	flows   int
+	queue   config.VirtualQueue // without an interface: there is none
+}
+
+// detectorsOf lists the detectors of a configuration.
+func detectorsOf(n *config.CongestionNode) (out []detectorSettings) {
+	for _, l := range n.DetectorLinks() {
+		s := detectorSettings{context: l.Context, iface: l.Interface, ce: l.CE, mode: n.Detect.Mode, gate: n.Detect.Gate.Duration, flows: n.Detect.Flows}
+		if q := n.Detect.VirtualQueue(l.Interface); q != nil {
+			s.queue = *q
 		}
-	})
+		out = append(out, s)
+	}
+	return out
+}
+
+// key names the settings that matter: a packet ring has no gate.
+func (s *detectorSettings) key() string {
+	key := "detector:" + s.link()
+	if s.ce {
+		key += ":" + s.mode
+	}
+	if s.mode != config.DetectRing || s.hasQueue() {
+		key += fmt.Sprintf(":%v:%d", s.gate, s.flows)
+	}
+	if s.hasQueue() {
+		key += ":" + s.queue.String()
+	}
+	return key
+}
+
+// link names the link and the context that it carries.
+func (s *detectorSettings) link() string { return inContext(s.context, s.iface) }
+
+func (s *detectorSettings) hasQueue() bool { return s.queue.Interface != "" }
+
+// program is the configuration of the eBPF program.
+func (s *detectorSettings) program() tcx.Config {
+	c := tcx.Config{Interface: s.iface, CE: s.ce, Gate: s.gate, Flows: s.flows}
+	if c.Gate == 0 {
+		c.Gate = -1 // each packet
+	}
+	if s.hasQueue() {
+		c.Queue = &tcx.Queue{
+			Rate: uint64(s.queue.RateMbit) * 1e6, Kmin: uint32(s.queue.Kmin), Kmax: uint32(s.queue.Kmax), Pmax: float64(s.queue.Pmax) / 100,
+		}
+	}
+	return c
+}
+
+// detectorChoice is how a link is watched, and why.
+type detectorChoice struct {
+	program bool // else a packet ring
+	why     string
+}
+
+// String names the way, and why it is.
+func (c detectorChoice) String() string {
+	if c.program {
+		return config.DetectTCX + ": " + c.why
+	}
+	return config.DetectRing + ": " + c.why
+}
+
+// choose says how a link is watched. marks is the queueing discipline of the link that may mark packets behind the program; empty for none.
+func (s *detectorSettings) choose(support tapkernel.Support, marks string) detectorChoice {
+	unseen := ""
+	if marks != "" {
+		unseen = fmt.Sprintf("; what its queueing discipline %s marks, behind the program, is not seen", marks)
+	}
+	switch {
+	case s.hasQueue():
+		return detectorChoice{true, "a virtual queue needs it" + unseen}
+	case s.mode == config.DetectTCX:
+		return detectorChoice{true, "congestion_node.detect.mode asks for it" + unseen}
+	case s.mode == config.DetectRing:
+		return detectorChoice{false, "congestion_node.detect.mode asks for it"}
+	case support.TCX != nil:
+		return detectorChoice{false, support.TCX.Error()}
+	case marks != "":
+		return detectorChoice{false, fmt.Sprintf("its queueing discipline %s may mark packets, behind TCX", marks)}
+	}
+	return detectorChoice{true, "Linux " + support.Kernel + " has it"}
+}
+
+func openDetector(s detectorSettings, n *notifier.Notifier, now func() time.Time, book *ringBook) (runner, error) {
+	marks, err := host.MarkingQdisc(s.iface)
+	if err != nil {
+		marks = "" // opening it says what is wrong with the interface
+	}
+	choice := s.choose(tapkernel.Probe(), marks)
+	d := &detector{context: s.context, link: s.link(), now: now, detail: choice.String(), handle: func(ev *notifier.Event, now time.Time) { n.Handle(ev, now) }}
+	var read func() ringStats
+	if choice.program {
+		t, err := tcx.Open(s.program())
+		if err != nil {
+			return nil, fmt.Errorf("%w (congestion_node.detect says what is needed)", err)
+		}
+		d.source, read = t, func() ringStats { return programStats(t) }
+		d.objects = detectorObjects(t)
+	} else {
+		ce, err := detect.OpenCE(detect.Config{Interface: s.iface})
+		if err != nil {
+			return nil, err
+		}
+		d.source, read = ce, func() ringStats { return ceStats(ce) }
+	}
+	d.marking = func() error {
+		now, err := host.MarkingQdisc(s.iface)
+		if err != nil || now == marks {
+			return nil // a link that is gone ends the source itself
+		}
+		return fmt.Errorf("%w: %q became %q", errQdiscChanged, marks, now)
+	}
+	d.closing = book.opened(s.link(), roleDetector, read)
 	return d, nil
+}
+
+// errQdiscChanged: how the link is watched is chosen anew.
+var errQdiscChanged = errors.New("the queueing discipline that may mark packets has changed")
+
+// qdiscInterval is how often the queueing disciplines of a watched link are looked at.
+const qdiscInterval = 2 * time.Second
+
+// ceStats are the counts of a packet ring.
+func ceStats(ce *detect.CE) ringStats {
+	s := ce.Stats()
+	return ringStats{
+		Packets: s.Events + s.Ignored + s.Malformed, Drops: s.Drops, Freezes: s.Freezes, Downs: s.Downs,
+		Ignored: s.Ignored, Malformed: s.Malformed, Events: s.Events,
+	}
+}
+
+// programStats are the counts of an eBPF program.
+func programStats(t *tcx.Detector) ringStats {
+	c, err := t.Counters()
+	if err != nil {
+		return ringStats{} // the program's map is there as long as it is; a counter that stands still is what is left
+	}
+	return ringStats{
+		Packets: c.CE.Packets() + c.Ignored + c.Refused + c.Queue.Packets(), Drops: c.CE.Lost + c.Queue.Lost,
+		Ignored: c.Ignored, Malformed: c.Refused, Events: c.CE.Events, QueueEvents: c.Queue.Events,
+		Gated: c.CE.Gated + c.Queue.Gated, GateFull: c.CE.GateFull + c.Queue.GateFull, Marked: c.Queue.Packets(), MarkFailed: c.MarkFailed,
+	}
 }
 
 // Run implements runner.
 func (d *detector) Run(ctx context.Context) error {
-	source := detect.SourceCE + " " + inContext(d.context, d.ce.Interface())
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		d.watchQdisc(ctx, cancel)
+	}()
 	var ev notifier.Event
-	return d.ce.Run(ctx, func(e detect.Event) {
+	err := d.source.Run(ctx, func(e detect.Event) {
 		ev = notifier.Event{
 			Context: d.context, Sender: e.Sender, Receiver: e.Receiver, SrcPort: e.SrcPort, DstPort: e.DstPort, Proto: e.Proto,
-			DestQP: e.DestQP, CECount: e.CECount, Source: source, At: e.At,
+			DestQP: e.DestQP, CECount: e.CECount, QueueDepth: e.QueueDepth, Source: e.Source + " " + d.link, At: e.At,
 		}
 		d.handle(&ev, d.now())
 	})
+	if cause := context.Cause(ctx); err == nil && errors.Is(cause, errQdiscChanged) {
+		err = cause
+	}
+	cancel(nil)
+	<-watched
+	return err
 }
+
+// watchQdisc ends the detector when another way to watch the link may be right.
+func (d *detector) watchQdisc(ctx context.Context, end context.CancelCauseFunc) {
+	for pause(ctx, qdiscInterval) {
+		if err := d.marking(); err != nil {
+			end(err)
+			return
+		}
+	}
+}
+
+// detectorObjects lists the program of a link; its maps go with it.
+func detectorObjects(t *tcx.Detector) []*pncv1.HostObject {
+	o := &pncv1.HostObject{Kind: pncv1.HostObjectKind_HOST_OBJECT_KIND_BPF_PROGRAM, Name: tcx.ProgramName, Detail: "TCX egress of " + t.Interface()}
+	if prog, link, err := t.IDs(); err != nil {
+		o.Error = err.Error()
+	} else {
+		o.Detail += fmt.Sprintf(", program %d, link %d", prog, link)
+	}
+	return []*pncv1.HostObject{o}
+}
+
+// Objects implements owner.
+func (d *detector) Objects() []*pncv1.HostObject { return d.objects }
+
+// Detail implements detailer.
+func (d *detector) Detail() string { return d.detail }
 
 // Close implements runner.
 func (d *detector) Close() error {
+	err := d.source.Close() // its counts stay
 	d.closing()
-	return d.ce.Close()
+	return err
 }

@@ -14,6 +14,9 @@ func (d *Daemon) objects() []*pncv1.HostObject {
 	if l := d.parts.Load().learner; l != nil {
 		out = append(out, l.objects()...)
 	}
+	for _, s := range d.units.statuses() {
+		out = append(out, s.objects...)
+	}
 	return out
 }
 

@@ -137,10 +137,7 @@ func (d *Daemon) specs(c *config.Config, p *parts) []unitSpec {
 		out = append(out, unitSpec{name: "sender", key: "sender:" + how, open: d.sender.opener(how, d.log.WithField("part", "sender")), health: d.senderHealth(c)})
 	}
 	if n := c.CongestionNode; n != nil {
-		out = append(out, d.detectorSpecs("", n.Interfaces, p)...)
-		for _, x := range n.Contexts {
-			out = append(out, d.detectorSpecs(x.Name, x.Interfaces, p)...)
-		}
+		out = append(out, d.detectorSpecs(n, p)...)
 	}
 	if c.Proxy != nil {
 		out = append(out, d.proxySpecs(c.Proxy, p)...)
@@ -149,12 +146,11 @@ func (d *Daemon) specs(c *config.Config, p *parts) []unitSpec {
 }
 
 // detectorSpecs are the detectors of a context's links.
-func (d *Daemon) detectorSpecs(context string, links []string, p *parts) (out []unitSpec) {
-	for _, link := range links {
-		name := "detector:" + inContext(context, link)
-		out = append(out, unitSpec{name: name, key: name, open: func() (runner, error) {
-			return openDetector(context, link, p.notifier, d.now, d.rings)
-		}, health: linkHealth(link)})
+func (d *Daemon) detectorSpecs(n *config.CongestionNode, p *parts) (out []unitSpec) {
+	for _, s := range detectorsOf(n) {
+		out = append(out, unitSpec{name: "detector:" + s.link(), key: s.key(), open: func() (runner, error) {
+			return openDetector(s, p.notifier, d.now, d.rings)
+		}, health: linkHealth(s.iface)})
 	}
 	return out
 }

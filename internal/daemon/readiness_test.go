@@ -117,11 +117,11 @@ func (r *running) replace(name, key string) *fakePart {
 	p := newFakePart()
 	r.control.Lock()
 	defer r.control.Unlock()
-	r.units.mu.Lock()
-	old := r.units.units[key]
-	if old == nil {
+	if !r.units.has(key) {
 		r.t.Fatalf("no unit %s", key)
 	}
+	r.units.mu.Lock()
+	old := r.units.units[key]
 	r.units.units[key] = r.units.start(p.spec(name, key), p)
 	r.units.mu.Unlock()
 	old.cancel()
@@ -143,7 +143,7 @@ func TestTheSenderFollowsThePartsOfTheProxy(t *testing.T) {
 		{"the learner", "learner", "learner", readiness.SocketDown},
 		{"the raw sockets", "sender", "sender:raw", readiness.SocketDown},
 		{"the receiver", "translator:127.0.0.1:%PORT%", "translator:127.0.0.1:%PORT%", readiness.SocketDown},
-		{"a detector is not the proxy's", "detector:lo", "detector:lo", readiness.None},
+		{"a detector is not the proxy's", "detector:lo", "detector:lo:ring", readiness.None},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			r, _ := proxyUnderTest(t, nil)

@@ -15,8 +15,16 @@ type ringStats struct {
 	Drops     uint64
 	Freezes   uint64
 	Downs     uint64
-	Ignored   uint64 // of Packets; detectors only
-	Malformed uint64 // of Packets; detectors only
+
+	// Of detectors only; the first five and Drops add up to Packets, of eBPF programs.
+	Ignored     uint64 // marked, and no data
+	Malformed   uint64 // marked, and not sound
+	Events      uint64 // handed on, of marks that came
+	QueueEvents uint64 // handed on, of marks by the virtual queue
+	Gated       uint64 // within the gate of their flow's last event
+	GateFull    uint64 // no entry could be made for their flow
+	Marked      uint64 // by the virtual queue
+	MarkFailed  uint64 // it could not mark them
 }
 
 // What a ring is for, as the parts are named in counters.
@@ -34,6 +42,12 @@ func (s ringStats) add(o ringStats) ringStats {
 	s.Downs += o.Downs
 	s.Ignored += o.Ignored
 	s.Malformed += o.Malformed
+	s.Events += o.Events
+	s.QueueEvents += o.QueueEvents
+	s.Gated += o.Gated
+	s.GateFull += o.GateFull
+	s.Marked += o.Marked
+	s.MarkFailed += o.MarkFailed
 	return s
 }
 

@@ -26,6 +26,7 @@ func (x exported) Snapshot() telemetry.Snapshot {
 	for _, p := range d.partList() {
 		out.Parts = append(out.Parts, telemetry.Part{Name: p.GetName(), State: partStateName(p.GetState())})
 	}
+	d.countDetectors()
 	for _, c := range d.recorder.Snapshot() {
 		if c.Outcome != 0 {
 			out.Outcomes = append(out.Outcomes, telemetry.Outcome{Part: c.Part.String(), Outcome: c.Name, Value: c.Value})

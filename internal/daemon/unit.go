@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	pncv1 "pncd/api/pnc/v1"
 )
 
 // A runner is an opened part of the mechanism: a ring, a socket. Run returns nil when ctx ends and an
@@ -16,6 +18,12 @@ type runner interface {
 	Run(ctx context.Context) error
 	Close() error
 }
+
+// A detailer is a runner that says more about itself to an operator: in which mode it runs, and why.
+type detailer interface{ Detail() string }
+
+// An owner is a runner that has objects in the kernel, for as long as it is open.
+type owner interface{ Objects() []*pncv1.HostObject }
 
 // unitSpec describes a part that should run. Specs with equal keys are the same part: it is left
 // alone when the configuration around it changes.
@@ -44,6 +52,10 @@ type unitStatus struct {
 	state unitState
 	err   error     // why it failed last; kept nil while it runs
 	since time.Time // of the state
+
+	// While it runs:
+	detail  string              // of a detailer
+	objects []*pncv1.HostObject // of an owner
 }
 
 // Restart delays of a failed unit: doubled from the first to the last.
@@ -150,7 +162,7 @@ func (c *change) commit() {
 func (s *unitSet) start(spec unitSpec, r runner) *unit {
 	ctx, cancel := context.WithCancel(s.ctx)
 	u := &unit{spec: spec, cancel: cancel, done: make(chan struct{})}
-	u.set(unitRunning, nil)
+	u.set(unitRunning, nil, r)
 	go func() {
 		defer close(u.done)
 		defer cancel()
@@ -179,7 +191,7 @@ func (u *unit) supervise(ctx context.Context, r runner, first time.Duration, log
 		}
 		log.WithError(err).Error("failed; will be started again")
 		for r = nil; r == nil; {
-			u.set(unitFailed, err)
+			u.set(unitFailed, err, nil)
 			if !pause(ctx, delay) {
 				return
 			}
@@ -189,7 +201,7 @@ func (u *unit) supervise(ctx context.Context, r runner, first time.Duration, log
 				log.WithError(err).Warn("still can't be started")
 			}
 		}
-		u.set(unitRunning, nil)
+		u.set(unitRunning, nil, r)
 		log.Info("started again")
 	}
 }
@@ -206,10 +218,17 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-func (u *unit) set(state unitState, err error) {
+func (u *unit) set(state unitState, err error, r runner) {
+	s := unitStatus{name: u.spec.name, state: state, err: err, since: time.Now()}
+	if d, ok := r.(detailer); ok {
+		s.detail = d.Detail()
+	}
+	if o, ok := r.(owner); ok {
+		s.objects = o.Objects()
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.status = unitStatus{name: u.spec.name, state: state, err: err, since: time.Now()}
+	u.status = s
 }
 
 // statuses lists the units by name.

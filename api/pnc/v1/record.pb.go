@@ -192,7 +192,7 @@ func (x *EventNumber) GetCount() uint64 {
 // What a congestion node did with one congestion event.
 type CongestionRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Where the event came from: `ce` on an interface, a queue, an agent.
+	// Where the event came from, and the interface: `ce eth2`, `virtual-queue eth2`.
 	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
 	// CE-marked packets of the flow since its last notification, this one included.
 	CeCount uint64 `protobuf:"varint,2,opt,name=ce_count,json=ceCount,proto3" json:"ce_count,omitempty"`
@@ -201,7 +201,9 @@ type CongestionRecord struct {
 	// The route used, or that gave the reason.
 	Route *CapabilityRoute `protobuf:"bytes,4,opt,name=route,proto3" json:"route,omitempty"`
 	// The event number, when a notification left.
-	Event         *EventNumber `protobuf:"bytes,5,opt,name=event,proto3" json:"event,omitempty"`
+	Event *EventNumber `protobuf:"bytes,5,opt,name=event,proto3" json:"event,omitempty"`
+	// Octets in the queue before the packet, where the source knows it.
+	QueueDepth    uint64 `protobuf:"varint,6,opt,name=queue_depth,json=queueDepth,proto3" json:"queue_depth,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -269,6 +271,13 @@ func (x *CongestionRecord) GetEvent() *EventNumber {
 		return x.Event
 	}
 	return nil
+}
+
+func (x *CongestionRecord) GetQueueDepth() uint64 {
+	if x != nil {
+		return x.QueueDepth
+	}
+	return 0
 }
 
 // What a proxy did with one notification.
@@ -1035,13 +1044,15 @@ const file_pnc_v1_record_proto_rawDesc = "" +
 	"\x10_nrp_selector_id\"7\n" +
 	"\vEventNumber\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\rR\x04port\x12\x14\n" +
-	"\x05count\x18\x02 \x01(\x04R\x05count\"\xb5\x01\n" +
+	"\x05count\x18\x02 \x01(\x04R\x05count\"\xd6\x01\n" +
 	"\x10CongestionRecord\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12\x19\n" +
 	"\bce_count\x18\x02 \x01(\x04R\aceCount\x12\x14\n" +
 	"\x05proxy\x18\x03 \x01(\tR\x05proxy\x12-\n" +
 	"\x05route\x18\x04 \x01(\v2\x17.pnc.v1.CapabilityRouteR\x05route\x12)\n" +
-	"\x05event\x18\x05 \x01(\v2\x13.pnc.v1.EventNumberR\x05event\"\xcd\x02\n" +
+	"\x05event\x18\x05 \x01(\v2\x13.pnc.v1.EventNumberR\x05event\x12\x1f\n" +
+	"\vqueue_depth\x18\x06 \x01(\x04R\n" +
+	"queueDepth\"\xcd\x02\n" +
 	"\x11TranslationRecord\x12'\n" +
 	"\x0fcongestion_node\x18\x01 \x01(\tR\x0econgestionNode\x12)\n" +
 	"\x05event\x18\x02 \x01(\v2\x13.pnc.v1.EventNumberR\x05event\x12\x10\n" +

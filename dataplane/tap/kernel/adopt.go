@@ -61,10 +61,10 @@ func (t *Tap) openPinned(c Config) (err error) {
 		return fmt.Errorf("kernel tap: pins: %w", err)
 	}
 	if err := t.spec.LoadAndAssign(&t.maps, nil); err != nil {
-		return fmt.Errorf("kernel tap: maps for %d flows and a ring of %d octets: %w", c.MaxFlows, c.RingSize, explain(err))
+		return fmt.Errorf("kernel tap: maps for %d flows and a ring of %d octets: %w", c.MaxFlows, c.RingSize, Explain(err))
 	}
 	if t.pairs, err = ebpf.NewMap(pairsSpec(c.MaxFlows)); err != nil {
-		return fmt.Errorf("kernel tap: map of pairs: %w", explain(err))
+		return fmt.Errorf("kernel tap: map of pairs: %w", Explain(err))
 	}
 	for _, m := range t.pinned() {
 		if err := (*m.to).Pin(m.path); err != nil {

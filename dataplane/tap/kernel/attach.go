@@ -138,7 +138,7 @@ func attachLink(mode Mode, ifIndex int, prog *ebpf.Program) (*linkHook, error) {
 		}
 	}
 	if err != nil {
-		return nil, explain(err)
+		return nil, Explain(err)
 	}
 	return &linkHook{l}, nil
 }

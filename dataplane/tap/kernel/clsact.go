@@ -76,12 +76,12 @@ func (h *filterHook) attach(ifIndex int, prog *ebpf.Program) error {
 			handle = old.Handle
 		}
 	default:
-		return fmt.Errorf("add the clsact qdisc: %w", explain(err))
+		return fmt.Errorf("add the clsact qdisc: %w", Explain(err))
 	}
 	h.filter = filterOf(ifIndex, handle)
 	h.filter.Fd = prog.FD()
 	if err := h.nl.FilterReplace(h.filter); err != nil {
-		err = fmt.Errorf("add the filter: %w", explain(err))
+		err = fmt.Errorf("add the filter: %w", Explain(err))
 		if handle == onOurQdisc {
 			err = errors.Join(err, h.nl.QdiscDel(clsactOf(ifIndex)))
 		}

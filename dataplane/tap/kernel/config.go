@@ -92,8 +92,8 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// explain makes an error of the kernel one that says what to do.
-func explain(err error) error {
+// Explain makes an error of the kernel one that says what to do.
+func Explain(err error) error {
 	var refused *ebpf.VerifierError // its errno may be EACCES
 	switch {
 	case errors.As(err, &refused) && len(refused.Log) > 0 && has(unix.CAP_PERFMON):

@@ -70,7 +70,7 @@ func loads(m Mode) error {
 func haveMaps() error {
 	for _, m := range []ebpf.MapType{ebpf.RingBuf, ebpf.LRUHash, ebpf.PerCPUArray} {
 		if err := features.HaveMapType(m); err != nil {
-			return fmt.Errorf("eBPF map of type %v: %w", m, explain(err))
+			return fmt.Errorf("eBPF map of type %v: %w", m, Explain(err))
 		}
 	}
 	return nil
@@ -79,7 +79,7 @@ func haveMaps() error {
 // haveTCX asks for the programs on the loopback interface: a kernel without TCX refuses the question.
 func haveTCX() error {
 	if err := features.HaveProgramType(ebpf.SchedCLS); err != nil {
-		return fmt.Errorf("eBPF program of type %v: %w", ebpf.SchedCLS, explain(err))
+		return fmt.Errorf("eBPF program of type %v: %w", ebpf.SchedCLS, Explain(err))
 	}
 	_, err := link.QueryPrograms(link.QueryOptions{Target: loopback, Attach: ebpf.AttachTCXIngress})
 	switch {
@@ -88,15 +88,15 @@ func haveTCX() error {
 	case errors.Is(err, unix.EINVAL), isUnsupported(err):
 		return fmt.Errorf("TCX (Linux 6.6): %w: %w", ErrNotSupported, err)
 	}
-	return fmt.Errorf("TCX: %w", explain(err))
+	return fmt.Errorf("TCX: %w", Explain(err))
 }
 
 func haveXDP() error {
 	if err := features.HaveProgramType(ebpf.XDP); err != nil {
-		return fmt.Errorf("eBPF program of type %v: %w", ebpf.XDP, explain(err))
+		return fmt.Errorf("eBPF program of type %v: %w", ebpf.XDP, Explain(err))
 	}
 	if err := features.HaveProgramHelper(ebpf.XDP, helperXDPLoadBytes); err != nil {
-		return fmt.Errorf("XDP with fragments (Linux 5.18): %w", explain(err))
+		return fmt.Errorf("XDP with fragments (Linux 5.18): %w", Explain(err))
 	}
 	return nil
 }

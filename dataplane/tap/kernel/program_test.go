@@ -107,10 +107,10 @@ func checkHandedUp(t *testing.T, want verdict, frame []byte, p *roce.Packet, got
 
 func TestProgramTakesWhatTheParserTakes(t *testing.T) {
 	both(t, Config{Interval: time.Hour}, func(t *testing.T, k *Tap) {
-		g, m := newGenerator(6), newModel()
+		g, m := taptest.NewFrames(6), newModel()
 		const frames = 20_000
 		for range frames {
-			compare(t, k, m, g.frame())
+			compare(t, k, m, g.Next())
 		}
 		c := m.check(t, k)
 		t.Logf("%d frames: %+v", frames, c)

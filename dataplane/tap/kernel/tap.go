@@ -56,7 +56,7 @@ func Open(c Config) (*Tap, error) {
 		t.pins = c.Pins
 		err = t.openPinned(c)
 	} else if err = spec.LoadAndAssign(&t.maps, nil); err != nil {
-		err = fmt.Errorf("kernel tap: maps for %d flows and a ring of %d octets: %w", c.MaxFlows, c.RingSize, explain(err))
+		err = fmt.Errorf("kernel tap: maps for %d flows and a ring of %d octets: %w", c.MaxFlows, c.RingSize, Explain(err))
 	}
 	if err == nil {
 		// The first interface's program: that it can't be loaded is better known before one is attached.
@@ -124,7 +124,7 @@ func (t *Tap) program(slot uint32) (*ebpf.Program, error) {
 	}}
 	p, err := loadProgram(spec, t.mode, opt)
 	if err != nil {
-		return nil, fmt.Errorf("kernel tap: load the program for %v: %w", t.mode, explain(err))
+		return nil, fmt.Errorf("kernel tap: load the program for %v: %w", t.mode, Explain(err))
 	}
 	t.progs[slot] = p
 	return p, nil

@@ -101,7 +101,7 @@ func TestInterfaceTakesWhatTheParserTakes(t *testing.T) {
 			at := attach(t, k, a, "va")
 			c := collect(t, k)
 			in := taptest.NeedInjector(t, b, "vb")
-			g, m := newGenerator(7), newModel()
+			g, m := taptest.NewFrames(7), newModel()
 			const frames = 10_000
 			type expected struct {
 				want  verdict
@@ -111,7 +111,7 @@ func TestInterfaceTakesWhatTheParserTakes(t *testing.T) {
 			var want []expected
 			before := time.Now()
 			for range frames {
-				f := g.frame()
+				f := g.Next()
 				if len(f) > 1514 {
 					continue
 				}

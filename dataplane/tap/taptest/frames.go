@@ -1,23 +1,24 @@
-package kernel
+package taptest
 
 import (
 	"math/rand/v2"
 	"net/netip"
 
 	"pncd/dataplane/roce"
-	"pncd/dataplane/tap/taptest"
 )
 
-// generator makes random frames of few flows, so that most flows are met again.
-type generator struct{ r *rand.Rand }
+// Frames makes random frames of few flows, so that most flows are met again: most of them sound RoCEv2, with what a parser
+// must not trip over among them.
+type Frames struct{ r *rand.Rand }
 
-func newGenerator(seed uint64) *generator { return &generator{rand.New(rand.NewPCG(seed, 1))} }
+// NewFrames makes the same frames for the same seed.
+func NewFrames(seed uint64) *Frames { return &Frames{rand.New(rand.NewPCG(seed, 1))} }
 
-func (g *generator) pick(n int) int { return g.r.IntN(n) }
+func (g *Frames) pick(n int) int { return g.r.IntN(n) }
 
-func (g *generator) chance(percent int) bool { return g.pick(100) < percent }
+func (g *Frames) chance(percent int) bool { return g.pick(100) < percent }
 
-func (g *generator) opcode() roce.Opcode {
+func (g *Frames) opcode() roce.Opcode {
 	if g.chance(70) {
 		return roce.Opcode([]byte{0x00, 0x01, 0x02, 0x04, 0x06, 0x07, 0x08, 0x0A, 0x0C, 0x0D, 0x0E, 0x0F, 0x10, 0x11, 0x12, 0x13, 0x21, 0x24, 0x64, 0x81}[g.pick(20)])
 	}
@@ -25,7 +26,7 @@ func (g *generator) opcode() roce.Opcode {
 }
 
 // packet is a sound IP packet of RoCEv2.
-func (g *generator) packet() []byte {
+func (g *Frames) packet() []byte {
 	s := roce.PacketSpec{
 		TOS: uint8(g.pick(256)), TTL: uint8(1 + g.pick(255)), IPID: uint16(g.pick(65536)),
 		SrcPort: uint16(49152 + g.pick(2)), UDPChecksum: g.chance(50),
@@ -62,7 +63,7 @@ func (g *generator) packet() []byte {
 }
 
 // withExtensions puts up to five extension headers in, some of which the parser does not take.
-func (g *generator) withExtensions(ip []byte) []byte {
+func (g *Frames) withExtensions(ip []byte) []byte {
 	rest := append([]byte(nil), ip[40:]...)
 	next := ip[6]
 	for range 1 + g.pick(5) {
@@ -84,15 +85,15 @@ func (g *generator) withExtensions(ip []byte) []byte {
 	return out
 }
 
-// frame is a frame as it comes, sound or not.
-func (g *generator) frame() []byte {
+// Next is a frame as it comes, sound or not.
+func (g *Frames) Next() []byte {
 	var tags [][2]uint16
 	if g.chance(40) {
 		for range 1 + g.pick(3) {
 			tags = append(tags, [2]uint16{[]uint16{0x8100, 0x88A8}[g.pick(2)], uint16(g.pick(3))})
 		}
 	}
-	f := taptest.Ethernet(g.packet(), tags...)
+	f := Ethernet(g.packet(), tags...)
 	switch g.pick(10) {
 	case 0: // a few octets of the headers change
 		for range 1 + g.pick(3) {
