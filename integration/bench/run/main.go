@@ -31,6 +31,7 @@ var scenarios = []bench.Scenario{
 	{Name: "emit-frames", Run: bench.EmitFrames},
 	{Name: "flowmap-1m", Run: bench.FlowmapMillion},
 	{Name: "translate-user", Run: bench.TranslateUser},
+	{Name: "detect-event", Run: bench.DetectEvent},
 	{Name: "tap-forwarding", Run: bench.TapForwarding},
 }
 
