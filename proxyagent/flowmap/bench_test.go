@@ -14,8 +14,9 @@ import (
 
 // benchTraffic is a round of one request and one ACK for each connection, to be played again and again.
 type benchTraffic struct {
-	pkts []roce.Packet
-	now  time.Time
+	pkts    []roce.Packet
+	now     time.Time
+	selects bool // the tap does, but it shows all
 }
 
 func newBenchTraffic(conns, perHost int, ports func(qa, qb uint32) uint16) *benchTraffic {
@@ -39,6 +40,12 @@ func (b *benchTraffic) play(m *Map, n int) {
 	for i := range n {
 		p := &b.pkts[i%len(b.pkts)]
 		o.Packet, o.IfIndex, o.At = p, 1+i&1, b.now
+		if b.selects {
+			o.Before = &Progress{LastSeen: b.now}
+			if i < len(b.pkts) {
+				o.Before = &Progress{}
+			}
+		}
 		m.Observe(&o)
 		p.BTH.PSN = (p.BTH.PSN + 1) & psnMask
 		if len(p.Body) > 0 { // an ACK: it completes a message more
@@ -74,11 +81,24 @@ func BenchmarkObserve(b *testing.B) {
 	}
 }
 
-// BenchmarkLookup is the cost of a look-up among 200,000 entries.
+// BenchmarkLookup is the cost of a look-up among 200,000 entries: of streams, and of settled pairs.
 func BenchmarkLookup(b *testing.B) {
+	b.Run("streams", func(b *testing.B) { benchmarkLookup(b, false) })
+	b.Run("settled", func(b *testing.B) { benchmarkLookup(b, true) })
+}
+
+func benchmarkLookup(b *testing.B, settle bool) {
 	m := New(Config{ICRCSample: -1})
+	m.settleAfter = 0
 	tr := newBenchTraffic(100_000, 50, kernelPort)
+	tr.selects = settle
 	tr.play(m, 8*len(tr.pkts))
+	for told := make([]Telling, 0, 64); len(m.Due(told)) > 0; {
+	}
+	m.Tick(tr.now)
+	if n := m.settled.count.Load(); (n == 100_000) != settle {
+		b.Fatalf("%d settled pairs", n)
+	}
 	keys := make([]Key, len(tr.pkts))
 	for i := range tr.pkts {
 		p := &tr.pkts[i]

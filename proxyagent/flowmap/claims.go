@@ -9,6 +9,7 @@ type claims struct {
 	held    map[claimKey]*link
 	revoked []*link // not yet swept
 	settled []lostPair
+	peak    int // QPs held at most since the map was made
 }
 
 type claimKey struct {
@@ -65,6 +66,7 @@ func (m *Map) claim(l *link, now int64, exact bool) (lost [2]*link, ok bool) {
 		}
 		c.held[k] = l
 	}
+	c.peak = max(c.peak, len(c.held))
 	return lost, true
 }
 

@@ -61,6 +61,82 @@ func FuzzObserve(f *testing.F) {
 	})
 }
 
+// FuzzCatchUp plays packets with arbitrary words of a tap that selects: how far the flow was, how it is shown, and that it is
+// another's. Pairs are settled at once; the tap asked is as arbitrary. Nothing may panic, and the bounds and counts
+// must hold.
+func FuzzCatchUp(f *testing.F) {
+	var seed []byte
+	for i := range byte(12) {
+		seed = append(seed, 0, 1, i, i, 0, 1, i&1)
+		seed = append(seed, 1, 1, i, i, 0, 1, i&1)
+	}
+	f.Add(seed)
+	f.Add([]byte{0, 0, 1, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 1, 200, 9, 77, 0xFF, 200})
+	f.Fuzz(func(t *testing.T, in []byte) {
+		if len(in) > 2048 {
+			return
+		}
+		const bound = 8
+		m := New(Config{MaxEntries: bound, AgeAfter: time.Second})
+		m.settleAfter = 0
+		tap := &fuzzTap{}
+		m.SetTap(tap)
+		now := time.Unix(1_700_000_000, 0)
+		n := formulaConn(hostA, hostB, 0x11, 0x2200)
+		other := formulaConn(hostA, hostC, 0x11, 0x3300)
+		told := make([]Telling, 0, 3)
+		for ; len(in) >= 7; in = in[7:] {
+			fl := [...]flow{n.ab, n.ba, other.ab, other.ba}[in[0]&3]
+			op := [...]roce.Opcode{rcSend, rcAck, rcRead, 0x01, 0x0D, 0x2A, 0x64, 0x44}[in[1]&7]
+			if in[0]&1 == 1 && in[1] < 8 { // mostly responses the other way
+				op = rcAck
+			}
+			at := uint32(in[2])
+			fl.port += uint16(in[0] >> 7)
+			p := &roce.Packet{Src: fl.from, Dst: fl.to, TTL: 64 - in[0]>>6&1*9, SrcPort: fl.port, SrcMAC: [6]byte{2, 5: fl.mac}}
+			p.BTH = roce.BTH{Opcode: op, DestQP: fl.qp, PSN: (highStart + at + at*at*at*uint32(in[1]>>6)) & psnMask, AckReq: true}
+			p.Body = []byte{0, 0, 0, in[2], 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, in[4], 0}
+			high := uint32(in[3])
+			b := &Progress{Sight: Sight(in[6] % 3), Skipped: uint32(in[4]), ReqHigh: (highStart + high*high*high) & psnMask, RespHigh: (highStart + high) & psnMask,
+				MSN: uint32(in[5]), ReadLen: uint32(in[4]) << (in[5] & 31), HasReq: in[6]&4 != 0, HasResp: in[6]&8 != 0, HasMSN: in[6]&16 != 0, Foreign: in[6]&32 != 0}
+			if in[5] != 0 {
+				b.LastSeen = now.Add(-time.Duration(in[5]) * time.Microsecond)
+			}
+			tap.p = *b
+			m.Observe(&Observation{Packet: p, IfIndex: fl.ifIndex, At: now, Before: b})
+			for told = m.Due(told[:0]); len(told) > 0; told = m.Due(told[:0]) {
+				tap.told += len(told)
+			}
+			m.Lookup(fl.key(), now)
+			switch in[6] >> 6 {
+			case 1:
+				m.Tick(now)
+			case 2:
+				m.Seen(FlowID{Key: fl.key(), SrcPort: fl.port}, now)
+				now = now.Add(300 * time.Millisecond)
+			case 3:
+				m.Doubt(now)
+			}
+			now = now.Add(time.Duration(in[5]) * 50 * time.Microsecond)
+		}
+		counted(t, m, bound)
+		m.SetTap(nil)
+		for range 2 {
+			now = now.Add(time.Minute)
+			m.Tick(now)
+		}
+		counted(t, m, 0)
+	})
+}
+
+// fuzzTap answers what it was set to.
+type fuzzTap struct {
+	p    Progress
+	told int
+}
+
+func (f *fuzzTap) Progress(FlowID) (Progress, bool) { return f.p, f.p.HasReq }
+
 // fuzzMAD makes a CM datagram of the body's octets: kind, ids, QPs and PSN.
 func fuzzMAD(f flow, body []byte) []byte {
 	var b [8]byte

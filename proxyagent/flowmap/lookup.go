@@ -140,7 +140,7 @@ func (st *settledStore) look(r *settledPair, side uint8, k Key, at, ageAfter int
 		Source:      r.source(),
 		PKey:        r.pkey(side),
 		SrcPort:     r.port(side),
-		Votes:       r.votes.Load(),
+		Votes:       r.votes(),
 		SeenForward: flags&(settledSeen<<side) != 0,
 		SeenReverse: flags&(settledSeen<<(1-side)) != 0,
 		Version:     r.versionOf(side),

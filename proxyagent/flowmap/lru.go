@@ -59,7 +59,7 @@ func (sh *shard) noteStale() {
 		at = s.listedAt
 	}
 	if e, ok := sh.oldestSettled(); ok {
-		if t := sh.m.settled.time(sh.m.settled.at(e).listed); at == 0 || t < at {
+		if t := sh.m.settled.seenAt(sh.m.settled.at(e)); at == 0 || t < at {
 			at = t
 		}
 	}

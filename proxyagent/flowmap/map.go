@@ -114,6 +114,7 @@ func (m *Map) Tick(now time.Time) {
 		sh.mu.Unlock()
 	}
 	m.sweep(at)
+	m.claims.shrink()
 	m.evict(at)
 }
 

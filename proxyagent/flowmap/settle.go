@@ -1,6 +1,7 @@
 package flowmap
 
 import (
+	"maps"
 	"time"
 
 	"pncd/dataplane/roce"
@@ -79,7 +80,7 @@ func (sh *shard) settle(l *link) {
 		}
 	}
 	c.mu.Unlock()
-	sh.pushSettled(e, max(l.streams[0].lastAt, l.streams[1].lastAt))
+	sh.pushSettled(e)
 	l.streams[0].pair.settled++
 	for _, s := range l.streams {
 		sh.dropCandidates(s)
@@ -99,9 +100,8 @@ func (st *settledStore) fill(r *settledPair, l *link) {
 	a, b := x.answer.Load(), y.answer.Load()
 	mx, my := x.meta.Load(), y.meta.Load()
 	r.pair.Store(x.pair)
-	r.votes.Store(l.votes)
 	r.qps.Store(uint64(x.qp) | uint64(y.qp)<<settledQPBits | uint64(l.source)<<settledSourceShift |
-		(mx&metaSeen|my&metaSeen<<1)>>32*settledSeen)
+		(mx&metaSeen|my&metaSeen<<1)>>32*settledSeen | uint64(min(l.votes, settledVotesMax))<<settledVotesShift)
 	r.meta.Store(mx&0xFFFF | my&0xFFFF<<16 | mx>>metaPortShift&0xFFFF<<32 | my>>metaPortShift&0xFFFF<<48)
 	r.extra.Store(uint32(mx>>metaVLANShift&vlanMask) | uint32(my>>metaVLANShift&vlanMask)<<settledVLANBits |
 		st.detailNumber(a.detail)<<settledDetailShift)
@@ -121,7 +121,7 @@ func (sh *shard) unsettle(e settledRef) *link {
 	e &^= 1
 	r := st.at(e)
 	p := r.pair.Load()
-	l := &link{source: r.source(), votes: r.votes.Load(), learned: st.time(r.learned.Load()), context: p.key.context,
+	l := &link{source: r.source(), votes: r.votes(), learned: st.time(r.learned.Load()), context: p.key.context,
 		hits: linkHitsMax / 2, confirmed: true}
 	for side := range uint8(2) {
 		s := &stream{pair: p, qp: r.qp(side), side: side, vlan: p.key.vlan, pos: -1, transport: roce.TransportRC, link: l, packets: 1,
@@ -234,26 +234,27 @@ func (sh *shard) pass(e settledRef, o *Observation, at int64) bool {
 	return true
 }
 
-// touchSettled records that a packet of a settled pair was seen.
+// touchSettled records that a packet of a settled pair was seen. The list is in the order of that.
 func (sh *shard) touchSettled(e settledRef, at int64) {
 	st := &sh.m.settled
 	r, tick := st.at(e), st.tick(at)
+	was := max(r.seen[0].Load(), r.seen[1].Load())
 	if seen := &r.seen[e.side()]; tick > seen.Load() {
 		seen.Store(tick)
 		sh.notePair(r.pair.Load(), e.side(), nil, at)
 	}
-	if at-st.time(r.listed) >= lruStep {
+	if tick > was {
 		sh.dropSettled(e)
-		sh.pushSettled(e, at)
+		sh.pushSettled(e)
 		sh.noteStale()
 	}
 }
 
 // pushSettled puts a pair at the end of the shard's list.
-func (sh *shard) pushSettled(e settledRef, at int64) {
+func (sh *shard) pushSettled(e settledRef) {
 	st := &sh.m.settled
 	r, n := st.at(e), uint32(e>>1)+1
-	r.older, r.newer, r.listed = sh.settledNewest, 0, st.tick(at)
+	r.older, r.newer = sh.settledNewest, 0
 	if sh.settledNewest != 0 {
 		st.at(settledRef(sh.settledNewest-1) << 1).newer = n
 	} else {
@@ -305,19 +306,12 @@ func (m *Map) settledTapSeen(r *settledPair) (seen int64) {
 // ageSettled makes streams again of the settled pairs that saw no traffic for ageAfter, to be aged as such.
 func (sh *shard) ageSettled(now, ageAfter int64) {
 	st := &sh.m.settled
-	for e, ok := sh.oldestSettled(); ok && now-st.time(st.at(e).listed) > ageAfter; e, ok = sh.oldestSettled() {
-		r := st.at(e)
-		seen := st.seenAt(r)
-		if now-seen > ageAfter {
-			seen = max(seen, sh.m.settledTapSeen(r))
-		}
-		if now-seen > ageAfter {
+	for e, ok := sh.oldestSettled(); ok && now-st.seenAt(st.at(e)) > ageAfter; e, ok = sh.oldestSettled() {
+		if seen := sh.m.settledTapSeen(st.at(e)); now-seen <= ageAfter {
+			sh.touchSettled(e, seen)
+		} else {
 			sh.ageLink(sh.unsettle(e), now)
-			continue
 		}
-		sh.touchSettled(e, seen)
-		sh.dropSettled(e)
-		sh.pushSettled(e, seen)
 	}
 }
 
@@ -325,14 +319,8 @@ func (sh *shard) ageSettled(now, ageAfter int64) {
 func (sh *shard) evictSettled(s *stream, at int64) bool {
 	st := &sh.m.settled
 	e, ok := sh.oldestSettled()
-	if !ok || s != nil && s.listedAt < st.time(st.at(e).listed) {
+	if !ok || s != nil && s.listedAt < st.seenAt(st.at(e)) {
 		return false
-	}
-	if r := st.at(e); st.seenAt(r)-st.time(r.listed) >= lruStep {
-		sh.dropSettled(e)
-		sh.pushSettled(e, st.seenAt(r))
-		sh.noteStale()
-		return true
 	}
 	l := sh.unsettle(e)
 	sh.unlink(l, StateEvicted, at, "the map is full")
@@ -351,14 +339,25 @@ func (sh *shard) unsettleAll() {
 
 // shrink gives the memory of a map back that has become mostly empty.
 func (sh *shard) shrink() {
-	const small = 64
-	n := len(sh.streams)
-	sh.peak = max(sh.peak, n)
-	if sh.peak > small && n < sh.peak/4 {
-		streams := make(map[streamKey]*stream, n)
-		for k, s := range sh.streams {
-			streams[k] = s
-		}
-		sh.streams, sh.peak = streams, n
+	if n := len(sh.streams); sh.peak > shrinkFrom && n < sh.peak/4 {
+		sh.streams, sh.peak = smaller(sh.streams), n
 	}
+}
+
+// shrink does so for the map of the claims.
+func (c *claims) shrink() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n := len(c.held); c.peak > shrinkFrom && n < c.peak/4 {
+		c.held, c.peak = smaller(c.held), n
+	}
+}
+
+const shrinkFrom = 64
+
+// smaller copies a map into one that has room for what is in it; maps.Clone keeps the room.
+func smaller[K comparable, V any](m map[K]V) map[K]V {
+	out := make(map[K]V, len(m))
+	maps.Copy(out, m)
+	return out
 }

@@ -10,30 +10,30 @@ import (
 // words, instead of two streams with all that deciding needs. A packet that may end its answer makes it a link
 // of two streams again.
 //
-// settledPair is one of them. Look-ups read it without a lock: seq is odd while it is free or filled, and what was
+// settledPair is one of them, 64 octets. Look-ups read it without a lock: seq is odd while it is free or filled, and what was
 // read counts when seq has not changed meanwhile. By side, as always, is by the side that packets go to.
 type settledPair struct {
-	seq     atomic.Uint32
-	votes   atomic.Uint32
 	pair    atomic.Pointer[addrPair]
-	qps     atomic.Uint64    // Destination QPs by side, 24 bits each, and flags
+	qps     atomic.Uint64    // Destination QPs by side, 24 bits each, Source, flags, and votes
 	meta    atomic.Uint64    // P_Keys and UDP source ports by side, 16 bits each
 	seen    [2]atomic.Uint32 // by side, in ticks
 	learned atomic.Uint32    // in ticks
 	changed atomic.Uint32    // in ticks
 	version atomic.Uint64    // of side 0, and by how much that of side 1 is higher
 	extra   atomic.Uint32    // VLANs that the tap saw, 12 bits each by side, and the number of the detail
+	seq     atomic.Uint32
 
 	older, newer uint32 // in the shard's list, as its number + 1; newer: the next free one. Guarded by the shard's lock
-	listed       uint32 // tick when it was listed
 }
 
 // The layout of a settledPair's words.
 const (
 	settledQPBits      = 24
-	settledSourceShift = 48 // of the Source
-	settledRevoked     = 1 << 56
-	settledSeen        = 1 << 57 // and the next bit: data of the side was seen
+	settledSourceShift = 48 // of the Source, 3 bits
+	settledRevoked     = 1 << 51
+	settledSeen        = 1 << 52 // and the next bit: data of the side was seen
+	settledVotesShift  = 54
+	settledVotesMax    = 1<<10 - 1 // so many or more
 	settledVersionBits = 40
 	settledVLANBits    = 12
 	settledDetailShift = 24
@@ -53,7 +53,8 @@ func (r *settledPair) tapVLAN(side uint8) uint16 {
 	return uint16(r.extra.Load()>>(settledVLANBits*side)) & vlanMask
 }
 
-func (r *settledPair) source() Source { return Source(r.qps.Load() >> settledSourceShift & 0xFF) }
+func (r *settledPair) votes() uint32  { return uint32(r.qps.Load() >> settledVotesShift) }
+func (r *settledPair) source() Source { return Source(r.qps.Load() >> settledSourceShift & 7) }
 func (r *settledPair) revoked() bool  { return r.qps.Load()&settledRevoked != 0 }
 
 func (r *settledPair) versionOf(side uint8) uint64 {
@@ -74,7 +75,8 @@ type settledStore struct {
 	details atomic.Pointer[[]string]
 }
 
-const settledSlabLen = 256
+// settledSlabLen makes slabs of 32 KiB, which the heap gives whole pages: each pair is a cache line.
+const settledSlabLen = 512
 
 type settledSlab [settledSlabLen]settledPair
 

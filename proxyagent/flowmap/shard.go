@@ -78,6 +78,7 @@ func (sh *shard) streamTo(p *addrPair, side uint8, qp uint32, t roce.Transport, 
 	s.lastSeen.Store(at)
 	p.refs++
 	sh.streams[k] = s
+	sh.peak = max(sh.peak, len(sh.streams))
 	sh.lru.push(s, at)
 	sh.noteStale()
 	if supported(t) {
