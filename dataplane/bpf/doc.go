@@ -10,7 +10,7 @@
 //
 //	//go:generate sh ../../bpf/generate.sh NAME TYPE...
 //
-// which makes of NAME.c the objects for both byte orders and their Go files (bpf2go), with Go types of the C types named, and writes
+// which makes of NAME.c, and of headers beside it, the objects for both byte orders and their Go files (bpf2go), with Go types of the C types named, and writes
 // NAME.sum: of which sources the objects are. It needs the Debian packages clang, llvm and libbpf-dev. What it makes is
 // committed, so that building needs none of them; package bpftest holds it to its sources. Who changes a header
 // compiles all programs: go generate ./dataplane/...

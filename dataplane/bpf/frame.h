@@ -15,8 +15,6 @@
 struct frame {
 	void *ctx;
 	void *data, *end; // what of it is in one piece
-	__u32 len;        // octets of the whole frame, without a tag that the kernel took off
-	__u32 limit;      // octets that are read
 	__u32 ifindex;    // of ingress in XDP and at TCX ingress, of egress at TCX egress
 	int   xdp;        // a constant in each program, so that the other's helpers are left out
 	__u16 vlan_tci, vlan_tpid; // of a tag that the kernel took off; vlan_tpid 0: it took none
@@ -27,8 +25,6 @@ INLINE struct frame frame_of_skb(struct __sk_buff *skb)
 	struct frame f = {.ctx = skb,
 			  .data = (void *)(long)skb->data,
 			  .end = (void *)(long)skb->data_end,
-			  .len = skb->len,
-			  .limit = skb->len < SNAP ? skb->len : SNAP,
 			  .ifindex = skb->ifindex};
 	if (skb->vlan_present) {
 		f.vlan_tci = skb->vlan_tci;
@@ -37,17 +33,21 @@ INLINE struct frame frame_of_skb(struct __sk_buff *skb)
 	return f;
 }
 
-// frame_of_xdp is for programs of sections xdp.frags and xdp alike.
 INLINE struct frame frame_of_xdp(struct xdp_md *xdp)
 {
 	struct frame f = {.ctx = xdp,
 			  .data = (void *)(long)xdp->data,
 			  .end = (void *)(long)xdp->data_end,
-			  .len = bpf_xdp_get_buff_len(xdp),
 			  .ifindex = xdp->ingress_ifindex,
 			  .xdp = 1};
-	f.limit = f.len < SNAP ? f.len : SNAP;
 	return f;
+}
+
+// frame_len is the length of the whole frame, without a tag that the kernel took off. In XDP it costs a call, which
+// most packets can do without.
+INLINE __u32 frame_len(const struct frame *f)
+{
+	return f->xdp ? bpf_xdp_get_buff_len(f->ctx) : ((struct __sk_buff *)f->ctx)->len;
 }
 
 // copy takes len octets at off, wherever they are. It is 0, or an error.
@@ -57,11 +57,11 @@ INLINE int copy(const struct frame *f, __u32 off, void *to, __u32 len)
 }
 
 // VIEW points to the octets at off of a header of room's type: in the frame, or in room, where they were copied because
-// the frame is not in one piece there. It is NULL where the octets that are read end before.
+// the frame is not in one piece there. It is NULL where the frame, or its first SNAP octets, end before.
 #define VIEW(f, off, room) ((const __typeof__(room) *)view(f, off, &(room), sizeof(room)))
 INLINE const void *view(const struct frame *f, __u32 off, void *room, const __u32 len)
 {
-	if (off > SNAP || off + len > f->limit)
+	if (off > SNAP - len)
 		return NULL;
 	if (f->data + off + len <= f->end)
 		return f->data + off;

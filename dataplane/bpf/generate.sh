@@ -12,6 +12,7 @@ for t; do types="$types -type $t"; done
 go tool -modfile="$here/../../tools/go.mod" bpf2go -output-dir "${OUTPUT:=.}" $types "$name" "$name.c" -- \
 	-I"$here" -I/usr/include/x86_64-linux-gnu -I/usr/include/aarch64-linux-gnu -mcpu=v3 -Wall -Werror
 {
-	sha256sum "$name.c" "$here"/*.h | sed "s|  .*/|  |"
+	# shellcheck disable=SC2046 # no name has a blank
+	sha256sum "$name.c" $(find . -maxdepth 1 -name '*.h' | sort) "$here"/*.h | sed "s|  .*/|  |"
 	clang --version | head -n 1
 } >"$OUTPUT/$name.sum"

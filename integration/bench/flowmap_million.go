@@ -61,7 +61,7 @@ func FlowmapMillion() ([]Result, error) {
 
 // flowTable is the memory of a kernel tap's table for so many flows; 0 where no tap can be opened.
 func flowTable(flows int) (uint64, error) {
-	t, err := kernel.Open(kernel.Config{MaxFlows: flows})
+	t, err := kernel.Open(kernel.Config{MaxFlows: 2 * flows, MaxFlows6: 1024}) // as many places as it asks for
 	if errors.Is(err, kernel.ErrPermission) || errors.Is(err, kernel.ErrNotSupported) {
 		return 0, nil
 	}

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -20,27 +21,36 @@ import (
 )
 
 // TapForwarding measures what taps cost a router: the rate at which a namespace forwards 122-octet frames
-// from one veth pair to another, IPv4, with a tap on both of its interfaces that decodes what it sees.
-// Baseline: the same chain without taps, in the same run, the two taking turns, each first as often as the other;
-// each value is the median of the turns. The ratio is the median of those of two turns next to each other: what a
-// shared machine forwards changes by a fifth within seconds. Sending and forwarding, which follows from it without
-// another thread, stay on one processor, as interrupts do in a router; the taps' readers run where the kernel puts
-// them. The second result is the share of the frames that the taps saw. It needs root.
+// from one veth pair to another, IPv4, with a packet ring on both of its interfaces that decodes what it sees.
+// Baseline: the same chain without taps, in the same run. The second result is the share of the frames that the
+// taps saw. It needs root.
 func TapForwarding() ([]Result, error) {
-	const turns, turn = 35, 500 * time.Millisecond
-	unpin, err := pin()
-	if err != nil {
-		return nil, fmt.Errorf("tap-forwarding: %w", err)
-	}
-	defer unpin()
-	c, err := newChain()
+	c, err := newChain(sendBatch)
 	if err != nil {
 		return nil, fmt.Errorf("tap-forwarding: %w", err)
 	}
 	defer c.close()
-
-	if _, err := c.forward(turn); err != nil { // warm up
+	results, err := c.compare("tap-forwarding", "tap-seen", c.forwardTapped)
+	if err != nil {
 		return nil, fmt.Errorf("tap-forwarding: %w", err)
+	}
+	return results, nil
+}
+
+// compare measures a chain's forwarding with a tap and without, the two taking turns, each first as often as the other;
+// each value is the median of the turns. The ratio is the median of those of two turns next to each other: what a
+// shared machine forwards changes by a fifth within seconds. Sending and forwarding, which follows from it without
+// another thread, stay on one processor, as interrupts do in a router; the taps' readers run where the kernel puts
+// them.
+func (c *chain) compare(name, seenName string, tap func(time.Duration) (r turnResult, seen uint64, err error)) ([]Result, error) {
+	const turns, turn = 35, 500 * time.Millisecond
+	unpin, err := pin()
+	if err != nil {
+		return nil, err
+	}
+	defer unpin()
+	if _, err := c.forward(turn); err != nil { // warm up
+		return nil, err
 	}
 	var tapped, plain, ratios []float64
 	var seen, arrived uint64
@@ -50,7 +60,7 @@ func TapForwarding() ([]Result, error) {
 		return err
 	}
 	with := func() error {
-		r, s, err := c.forwardTapped(turn)
+		r, s, err := tap(turn)
 		tapped = append(tapped, r.rate)
 		seen, arrived = seen+s, arrived+r.arrived
 		return err
@@ -61,14 +71,14 @@ func TapForwarding() ([]Result, error) {
 			first, second = second, first
 		}
 		if err := errors.Join(first(), second()); err != nil {
-			return nil, fmt.Errorf("tap-forwarding: %w", err)
+			return nil, err
 		}
 		ratios = append(ratios, tapped[i]/plain[i])
 	}
-	note := fmt.Sprintf("%d-octet frames, IPv4, %d of %d frames seen", c.frameLen, seen, arrived)
+	note := fmt.Sprintf("%d-octet frames, IPv4, flows: %d; %d of %d frames seen", c.frameLen, len(c.frames), seen, arrived)
 	return []Result{
-		{Name: "tap-forwarding", Value: median(tapped), Unit: "packets/s", Baseline: median(plain), Ratio: median(ratios), Note: note},
-		{Name: "tap-seen", Value: float64(seen), Unit: "packets", Baseline: float64(arrived), Note: "in the turns of tap-forwarding"},
+		{Name: name, Value: median(tapped), Unit: "packets/s", Baseline: median(plain), Ratio: median(ratios), Note: note},
+		{Name: seenName, Value: float64(seen), Unit: "packets", Baseline: float64(arrived), Note: "in the turns of " + name},
 	}, nil
 }
 
@@ -103,10 +113,15 @@ type chain struct {
 	receiver *taptest.NS
 	in       *taptest.Injector
 	frames   [][]byte
+	next     int // frame to be sent
 	frameLen int
 }
 
-func newChain() (c *chain, err error) {
+// sendBatch is how many frames one system call sends.
+const sendBatch = 64
+
+// newChain makes a chain whose sender has a number of flows, a multiple of sendBatch.
+func newChain(flows int) (c *chain, err error) {
 	c = new(chain)
 	defer func() {
 		if err != nil {
@@ -149,7 +164,7 @@ func newChain() (c *chain, err error) {
 			c.in, err = taptest.NewInjector(sender, "s0")
 			return err
 		},
-		func() error { return c.makeFrames(target) },
+		func() error { return c.makeFrames(target, flows) },
 	} {
 		if err := step(); err != nil {
 			return c, err
@@ -158,15 +173,15 @@ func newChain() (c *chain, err error) {
 	return c, nil
 }
 
-// makeFrames makes a batch of frames of 122 octets, each another flow.
-func (c *chain) makeFrames(target netip.Addr) error {
+// makeFrames makes a frame of 122 octets for each flow.
+func (c *chain) makeFrames(target netip.Addr, flows int) error {
 	mac, err := c.router.MAC("r0")
 	if err != nil {
 		return err
 	}
-	for i := range 64 {
+	for i := range flows {
 		ip, err := roce.AppendPacket(nil, &roce.PacketSpec{
-			Src: netip.MustParseAddr("10.1.0.2"), Dst: target, TOS: 2, IPID: 1, SrcPort: 49152 + uint16(i),
+			Src: netip.MustParseAddr("10.1.0.2"), Dst: target, TOS: 2, IPID: 1, SrcPort: 49152 + uint16(i%16384),
 			BTH:  roce.BTH{Opcode: 0x0A, PKey: roce.DefaultPKey, DestQP: uint32(0x100 + i), AckReq: true},
 			Body: make([]byte, 64),
 		})
@@ -196,6 +211,17 @@ type turnResult struct {
 	arrived uint64  // frames that reached the router
 }
 
+// send sends the next batch, each frame with its flow's next PSN.
+func (c *chain) send() error {
+	const psn = 14 + 20 + 8 + 8
+	batch := c.frames[c.next : c.next+sendBatch]
+	for _, f := range batch {
+		binary.BigEndian.PutUint32(f[psn:], binary.BigEndian.Uint32(f[psn:])+1)
+	}
+	c.next = (c.next + sendBatch) % len(c.frames)
+	return c.in.Send(batch...)
+}
+
 // forward sends for d and measures what arrives.
 func (c *chain) forward(d time.Duration) (turnResult, error) {
 	in0, err := received(c.router, "r0")
@@ -208,7 +234,7 @@ func (c *chain) forward(d time.Duration) (turnResult, error) {
 	}
 	begin := time.Now()
 	for time.Since(begin) < d {
-		if err := c.in.Send(c.frames...); err != nil {
+		if err := c.send(); err != nil {
 			return turnResult{}, err
 		}
 	}

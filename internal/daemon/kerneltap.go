@@ -299,9 +299,9 @@ func (k *kernelTap) sweep(now time.Time) {
 	if err != nil {
 		return // it is being closed
 	}
-	if evicted, err := k.tap.Evicted(live); err == nil {
+	if c, err := k.tap.Counters(); err == nil {
 		k.live.Store(live)
-		k.evicted.Store(max(evicted, k.evicted.Load()))
+		k.evicted.Store(c.FlowsEvicted)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -21,8 +22,12 @@ func Objects(t *testing.T, name string) {
 	if err != nil || len(headers) == 0 {
 		t.Fatalf("no headers: %v", err)
 	}
+	own, err := filepath.Glob("*.h")
+	if err != nil {
+		t.Fatal(err)
+	}
 	var have []string
-	for _, f := range append([]string{name + ".c"}, headers...) {
+	for _, f := range slices.Concat([]string{name + ".c"}, own, headers) {
 		b, err := os.ReadFile(f)
 		if err != nil {
 			t.Fatal(err)

@@ -12,7 +12,6 @@ import (
 type leftBehind struct {
 	links  map[int]pinnedLink // by interface; those that are not claimed
 	counts Counters           // of all that it counted, and of the program since
-	flows  uint64             // that were there when the tap was taken over
 }
 
 func (b *leftBehind) claim(ifIndex int) (pinnedLink, bool) {
@@ -49,21 +48,21 @@ func (t *Tap) openPinned(c Config) (err error) {
 	if t.dir, err = t.pins.take(version(c)); err != nil {
 		return fmt.Errorf("kernel tap: pins: %w", err)
 	}
-	if t.loadPinned() == nil {
+	if t.loadPinned() == nil && t.openTables() == nil {
 		return t.takeOver()
 	}
 	// A first start, or a process that was killed while it pinned: anew.
 	if err := t.free(); err != nil {
 		return fmt.Errorf("kernel tap: remove half of a pinned tap: %w", err)
 	}
-	t.maps, t.pairs = learnMaps{}, nil
+	t.maps, t.flows4, t.flows6, t.pairs = learnMaps{}, nil, nil, nil
 	if t.dir, err = t.pins.take(version(c)); err != nil {
 		return fmt.Errorf("kernel tap: pins: %w", err)
 	}
-	if err := t.spec.LoadAndAssign(&t.maps, nil); err != nil {
-		return fmt.Errorf("kernel tap: maps for %d flows and a ring of %d octets: %w", c.MaxFlows, c.RingSize, Explain(err))
+	if err := t.makeMaps(c); err != nil {
+		return err
 	}
-	if t.pairs, err = ebpf.NewMap(pairsSpec(c.MaxFlows)); err != nil {
+	if t.pairs, err = ebpf.NewMap(pairsSpec(c.MaxFlows + c.MaxFlows6)); err != nil {
 		return fmt.Errorf("kernel tap: map of pairs: %w", Explain(err))
 	}
 	for _, m := range t.pinned() {
@@ -84,7 +83,8 @@ type pinnedMap struct {
 func (t *Tap) pinned() []pinnedMap {
 	at := func(name string) string { return filepath.Join(t.dir, name) }
 	return []pinnedMap{
-		{&t.maps.Flows, at(learnMapFlows)}, {&t.maps.Events, at(learnMapEvents)}, {&t.maps.Counts, at(learnMapCounts)}, {&t.pairs, at("pairs")},
+		{&t.maps.Flows4, at(learnMapFlows4)}, {&t.maps.Flows6, at(learnMapFlows6)}, {&t.maps.Seed, at(learnMapSeed)},
+		{&t.maps.Events, at(learnMapEvents)}, {&t.maps.Counts, at(learnMapCounts)}, {&t.pairs, at("pairs")},
 	}
 }
 
@@ -103,9 +103,7 @@ func (t *Tap) takeOver() (err error) {
 	if b.links, err = pinnedLinks(t.dir); err != nil {
 		return errors.Join(fmt.Errorf("kernel tap: pinned links: %w", err), b.close())
 	}
-	if b.counts, err = t.Counters(); err == nil {
-		err = t.Each(func(Key, Flow) bool { b.flows++; return true })
-	}
+	b.counts, err = t.Counters()
 	t.before = &b
 	return err
 }

@@ -13,6 +13,7 @@ type Counters struct {
 	Lost         uint64          // packets that should have been, while the ring buffer was full
 	LostMADs     uint64          // of Lost, management datagrams
 	FlowsMade    uint64          // entries made
+	FlowsEvicted uint64          // entries that went because others took their places
 	FlowsRefused uint64          // packets for whose flow no entry could be made
 }
 
@@ -25,6 +26,7 @@ func (n *Counters) add(c *Counters, sign uint64) {
 	n.Lost += sign * c.Lost
 	n.LostMADs += sign * c.LostMADs
 	n.FlowsMade += sign * c.FlowsMade
+	n.FlowsEvicted += sign * c.FlowsEvicted
 	n.FlowsRefused += sign * c.FlowsRefused
 	for i := range n.Transport {
 		n.Transport[i] += sign * c.Transport[i]
@@ -74,9 +76,12 @@ func (t *Tap) countersOf(slot uint32) (Counters, error) {
 	for i := range all {
 		c := &all[i]
 		sum.add(&Counters{
-			Packets: c.Packets, Octets: c.Octets, Transport: c.Transport, RoCEv1: c.RoceV1, Refused: c.Refused, HandedUp: c.Told,
-			Lost: c.Lost, LostMADs: c.LostMads, FlowsMade: c.FlowsMade, FlowsRefused: c.FlowsRefused,
+			Octets: c.Octets, Transport: c.Transport, RoCEv1: c.RoceV1, Refused: c.Refused, HandedUp: c.Told,
+			Lost: c.Lost, LostMADs: c.LostMads, FlowsMade: c.FlowsMade, FlowsEvicted: c.FlowsEvicted, FlowsRefused: c.FlowsRefused,
 		}, 1)
+	}
+	for _, n := range sum.Transport {
+		sum.Packets += n
 	}
 	return sum, nil
 }
@@ -90,29 +95,12 @@ func (a *Attachment) Counters() (c Counters, downs uint64, err error) {
 	return c, a.watch.wentDown(), nil
 }
 
-// Flows returns how many flows there are, and how many were evicted because the map was full. The kernel does not
-// tell that: it is what was made, less what was removed and what is there. It reads the whole map, and
-// is exact while no flow comes or goes.
+// Flows returns how many flows there are, for which it reads the whole table, and how many were evicted because there
+// was no place for another, since the table was made.
 func (t *Tap) Flows() (live, evicted uint64, err error) {
 	if err := t.Each(func(Key, Flow) bool { live++; return true }); err != nil {
 		return 0, 0, err
 	}
-	evicted, err = t.Evicted(live)
-	return live, evicted, err
-}
-
-// Evicted is how many flows were evicted when so many are there now.
-func (t *Tap) Evicted(live uint64) (uint64, error) {
 	c, err := t.Counters()
-	if err != nil {
-		return 0, err
-	}
-	made := c.FlowsMade
-	if t.before != nil {
-		made += t.before.flows
-	}
-	if gone := t.removed.Load() + live; made > gone {
-		return made - gone, nil
-	}
-	return 0, nil
+	return live, c.FlowsEvicted, err
 }

@@ -28,8 +28,9 @@
 // Where UDP GRO joins packets for forwarding (ethtool: rx-udp-gro-forwarding, off by default), TCX does not see
 // each of them.
 //
-// Memory is bounded: the flows are an LRU hash of Config.MaxFlows entries (some 144 octets each, allocated at Open),
-// and what it evicts is counted.
+// Memory is bounded: the flows of IPv4 and of IPv6 are in a table each, of Config.MaxFlows and MaxFlows6 places, allocated at Open.
+// A flow that finds no place evicts another, which is counted. The tables are arrays that user space has mapped
+// (flows.h, table.go): it sees the program's writes, and sets states, without a system call.
 //
-// Source: the kernel's Documentation/bpf; TCX since Linux 6.6, XDP as used here since 5.18.
+// Source: the kernel's Documentation/bpf; TCX since Linux 6.6, XDP as used here since 5.18, the rest since 5.12.
 package kernel

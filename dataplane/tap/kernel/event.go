@@ -60,7 +60,7 @@ func (e *Event) State() State {
 // Progress is how far the kernel has followed a flow.
 type Progress struct {
 	State    State
-	LastSeen time.Time // zero: never
+	LastSeen time.Time // some 10 ms exact; zero: never
 	Skipped  uint32    // packets since one was handed up
 	ReqHigh  uint32    // highest PSN of the requests (of a READ the first one); UD: the last source QP
 	RespHigh uint32    // highest PSN of the responses
@@ -170,6 +170,18 @@ func (c *wallClock) compare(now time.Time) {
 	}
 	c.at = now
 	c.offset = time.Now().UnixNano() - ts.Nano()
+}
+
+// tickShift: the program keeps times in ticks of 2^20 ns, modulo 2^32.
+const tickShift = 20
+
+// ticksOf is the least number of ticks between two of them that are so far apart.
+func ticksOf(d time.Duration) uint32 { return uint32((d-1)>>tickShift) + 2 }
+
+// ticks returns the wall time of a tick within 26 days of the clock.
+func (c *wallClock) ticks(t uint32) time.Time {
+	now := (c.at.UnixNano() - c.offset) >> tickShift
+	return c.wall(uint64(now+int64(int32(t-uint32(now)))) << tickShift)
 }
 
 func (c *wallClock) wall(mono uint64) time.Time { return time.Unix(0, int64(mono)+c.offset) }

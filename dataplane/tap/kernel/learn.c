@@ -6,7 +6,7 @@
 // packets that learning needs. doc.go says which those are. What is a RoCEv2 packet is what package roce takes of
 // the first SNAP octets of the frame, and a test holds the two together.
 
-#include "roce.h"
+#include "flows.h"
 
 #define SLOTS 256 // interfaces that are counted apart
 #define SHORT 128 // octets handed up of other packets: all headers, unless there are options
@@ -22,7 +22,10 @@
 #define MSN_LOW    64
 #define READ_MTU   256 // the smallest path MTU: a READ takes at most so many PSNs
 #define BULK_EVERY 255 // MIDDLE packets of a watched flow whose PSN has none of these bits are handed up
-#define IDLE_NS    100000000ULL
+#define IDLE       96 // ticks: 100 ms
+
+// Times are kept in ticks of 2^20 ns, modulo 2^32: 52 days.
+#define TICK_SHIFT 20
 
 // States of a flow; user space sets them.
 #define WATCHED  0 // every packet that can vote is handed up
@@ -45,32 +48,6 @@
 #define SEEN_REQ  1
 #define SEEN_RESP 2
 #define SEEN_MSN  4
-
-struct flow_key {
-	__u8  src[16]; // IPv4 as IPv4-mapped
-	__u8  dst[16];
-	__u32 dest_qp;
-	__u16 src_port;
-	__u16 vlan; // identifier of the outer tag
-};
-
-struct flow {
-	__u64 last_seen; // CLOCK_MONOTONIC, nanoseconds
-	__u64 told_at;   // when a packet was handed up last
-	__u32 packets;
-	__u32 skipped; // packets since then
-	__u32 req_high; // highest PSN of the requests; UD: the source QP
-	__u32 resp_high;
-	__u32 msn;
-	__u32 read_len; // octets of the READ that req_high is of, or 0
-	__u32 ifindex;
-	__be16 mac[3];
-	__u8  ttl;
-	__u8  state;
-	__u8  transport;
-	__u8  seen;
-	__u16 unused;
-};
 
 // What is known of the flow is as it was before the packet.
 struct event {
@@ -103,7 +80,6 @@ struct large_event {
 };
 
 struct counters {
-	__u64 packets;
 	__u64 octets; // of the IP packets
 	__u64 transport[8];
 	__u64 roce_v1;
@@ -112,6 +88,7 @@ struct counters {
 	__u64 lost; // the ring buffer was full
 	__u64 lost_mads; // of those, management datagrams
 	__u64 flows_made;
+	__u64 flows_evicted;
 	__u64 flows_refused; // no entry could be made
 };
 
@@ -123,19 +100,12 @@ struct {
 } counts SEC(".maps");
 
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 1024); // set by user space
-	__type(key, struct flow_key);
-	__type(value, struct flow);
-} flows SEC(".maps");
-
-struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4096); // set by user space
 	__type(value, struct event);
 } events SEC(".maps");
 
-volatile const __u64 interval_ns;
+volatile const __u32 interval; // ticks
 volatile const __u32 wake_octets; // wake the reader when so much waits for it
 volatile const __u32 slot; // of counts: each interface has a program of its own, that differs in this
 
@@ -182,21 +152,21 @@ INLINE int follow_request(const struct packet *p, struct flow *f, enum kind kind
 			return 1; // cut: user space would not learn from it either
 		read_len = bpf_ntohl(*dma);
 	}
-	__s32 d = psn_diff(p->roce.psn, f->req_high);
+	__s32 d = psn_diff(p->roce.psn, f->p.req_high);
 	__s32 ahead = REQ_AHEAD;
-	if (f->read_len)
-		ahead += f->read_len < (1U << 30) ? f->read_len / READ_MTU : 1U << 22;
-	int fits = f->seen & SEEN_REQ && d <= ahead && d >= -PSN_BACK;
-	if (!(f->seen & SEEN_REQ) || d > 0 || d < -REQ_AHEAD) {
-		f->req_high = p->roce.psn;
-		f->read_len = read_len;
-		f->seen |= SEEN_REQ;
+	if (f->p.read_len)
+		ahead += f->p.read_len < (1U << 30) ? f->p.read_len / READ_MTU : 1U << 22;
+	int fits = f->p.seen & SEEN_REQ && d <= ahead && d >= -PSN_BACK;
+	if (!(f->p.seen & SEEN_REQ) || d > 0 || d < -REQ_AHEAD) {
+		f->p.req_high = p->roce.psn;
+		f->p.read_len = read_len;
+		f->p.seen |= SEEN_REQ;
 	}
 	return fits;
 }
 
 // follow_response does so for the responses, with the MSN of their AETH.
-INLINE int follow_response(const struct packet *p, struct flow *f, enum kind kind, __u64 now)
+INLINE int follow_response(const struct packet *p, struct flow *f, enum kind kind, __u32 now)
 {
 	int fits = 1;
 	if (kind == K_RESPONSE) {
@@ -205,22 +175,22 @@ INLINE int follow_response(const struct packet *p, struct flow *f, enum kind kin
 		if (!aeth)
 			return 1;
 		__u32 msn = bpf_ntohl(*aeth) & 0xFFFFFF;
-		__s32 d = psn_diff(msn, f->msn);
-		if (!(f->seen & SEEN_MSN))
+		__s32 d = psn_diff(msn, f->p.msn);
+		if (!(f->p.seen & SEEN_MSN))
 			fits = 0;
 		else if (d < -MSN_BACK && msn < MSN_LOW)
 			fits = 0;
 		if (!fits || d > 0)
-			f->msn = msn;
-		f->seen |= SEEN_MSN;
+			f->p.msn = msn;
+		f->p.seen |= SEEN_MSN;
 	}
-	__s32 d = psn_diff(p->roce.psn, f->resp_high);
-	if (!(f->seen & SEEN_RESP) || d > RESP_AHEAD || d < -RESP_BACK ||
-	    (d < -PSN_BACK && now - f->last_seen >= IDLE_NS))
+	__s32 d = psn_diff(p->roce.psn, f->p.resp_high);
+	if (!(f->p.seen & SEEN_RESP) || d > RESP_AHEAD || d < -RESP_BACK ||
+	    (d < -PSN_BACK && (__s32)(now - f->p.last_seen) >= IDLE))
 		fits = 0;
-	if (!(f->seen & SEEN_RESP) || d > 0 || d < -RESP_BACK) {
-		f->resp_high = p->roce.psn;
-		f->seen |= SEEN_RESP;
+	if (!(f->p.seen & SEEN_RESP) || d > 0 || d < -RESP_BACK) {
+		f->p.resp_high = p->roce.psn;
+		f->p.seen |= SEEN_RESP;
 	}
 	return fits;
 }
@@ -233,49 +203,49 @@ INLINE int follow_ud(const struct packet *p, struct flow *f)
 	if (!qp)
 		return 1;
 	__u32 source = bpf_ntohl(*qp) & 0xFFFFFF;
-	int fits = f->seen & SEEN_REQ && source == f->req_high;
-	f->req_high = source;
-	f->seen |= SEEN_REQ;
+	int fits = f->p.seen & SEEN_REQ && source == f->p.req_high;
+	f->p.req_high = source;
+	f->p.seen |= SEEN_REQ;
 	return fits;
 }
 
 INLINE int same_sender(const struct packet *p, const struct flow *f)
 {
-	__s32 ttl = (__s32)p->ip.ttl - f->ttl;
+	__s32 ttl = (__s32)p->ip.ttl - f->p.ttl;
 	__u16 differ = 0;
 	for (int i = 0; i < 3; i++)
 		differ |= f->mac[i] ^ p->ip.mac[i];
-	return f->ifindex == p->f.ifindex && ttl >= -1 && ttl <= 1 && !differ;
+	return f->ifindex == (__u16)p->f.ifindex && ttl >= -1 && ttl <= 1 && !differ;
 }
 
 INLINE void take_sender(const struct packet *p, struct flow *f)
 {
 	f->ifindex = p->f.ifindex;
-	f->ttl = p->ip.ttl;
+	f->p.ttl = p->ip.ttl;
 	for (int i = 0; i < 3; i++)
 		f->mac[i] = p->ip.mac[i];
 }
 
 // observe moves a flow on by a packet and says why the packet is handed up, if it is.
-INLINE __u8 observe(const struct packet *p, struct flow *f, int is_new, __u64 now)
+INLINE __u8 observe(const struct packet *p, struct flow *f, int is_new, __u32 now)
 {
 	__u8 t = p->roce.opcode >> 5, op = p->roce.opcode & 0x1F, reason = NOT_TOLD;
 	enum kind kind = t == T_RC || t == T_UC ? kind_of(t, op) : K_OTHER;
 	int bulk = (kind == K_MIDDLE && !p->roce.ack_req) || kind == K_RESP_MIDDLE;
-	int due = now - f->told_at >= interval_ns;
+	int due = (__s32)(now - f->told_at) >= (__s32)interval;
 	if (is_new) {
 		reason = R_NEW;
-	} else if (f->state == FOLLOWED && !same_sender(p, f)) {
+	} else if (f->p.state == FOLLOWED && !same_sender(p, f)) {
 		// It may be forged: it moves nothing.
-		f->skipped++;
+		f->p.skipped++;
 		return !bulk || due ? R_IDENTITY : NOT_TOLD;
-	} else if (f->transport != t) {
+	} else if (f->p.transport != t) {
 		reason = R_TRANSPORT;
-		f->state = WATCHED;
-		f->transport = t;
-		f->seen = 0;
+		f->p.state = WATCHED;
+		f->p.transport = t;
+		f->p.seen = 0;
 	}
-	if (f->state != FOLLOWED)
+	if (f->p.state != FOLLOWED)
 		take_sender(p, f);
 
 	int fits = 1;
@@ -290,20 +260,20 @@ INLINE __u8 observe(const struct packet *p, struct flow *f, int is_new, __u64 no
 		if (t == T_UD)
 			fits = follow_ud(p, f);
 	}
-	f->last_seen = now;
+	f->p.last_seen = now;
 	f->packets++;
 	if (reason)
 		return reason;
-	if (!fits && f->state != QUIET) {
-		f->state = WATCHED;
+	if (!fits && f->p.state != QUIET) {
+		f->p.state = WATCHED;
 		return t == T_UD ? R_SOURCE : R_STEP;
 	}
 	int learns = (kind != K_OTHER || t == T_UD) && (!bulk || !(p->roce.psn & BULK_EVERY));
-	if (f->state == WATCHED && learns)
+	if (f->p.state == WATCHED && learns)
 		return R_VOTE;
 	if (due)
 		return R_INTERVAL;
-	f->skipped++;
+	f->p.skipped++;
 	return NOT_TOLD;
 }
 
@@ -314,10 +284,33 @@ INLINE __u64 wake(int now)
 	return BPF_RB_NO_WAKEUP;
 }
 
-// fill copies at most cap octets of the frame, and the head but its flow.
-INLINE int fill(const struct packet *p, struct event *h, __u8 *data, const __u32 cap)
+// since is a time in ticks of the past, in nanoseconds.
+INLINE __u64 nanoseconds(__u32 ticks, __u64 now)
 {
-	__u64 n = p->f.limit;
+	__u64 t = now >> TICK_SHIFT;
+	return (t - (__u32)((__u32)t - ticks)) << TICK_SHIFT;
+}
+
+// fill writes an event with at most cap octets of the frame.
+INLINE int fill(const struct packet *p, struct event *h, __u8 *data, const __u32 cap, __u8 reason,
+		const struct progress *before, __u64 at)
+{
+	h->at = at;
+	h->last_seen = before->last_seen ? nanoseconds(before->last_seen, at) : 0;
+	h->ifindex = p->f.ifindex;
+	h->wire = frame_len(&p->f);
+	h->skipped = before->skipped;
+	h->req_high = before->req_high;
+	h->resp_high = before->resp_high;
+	h->msn = before->msn;
+	h->read_len = before->read_len;
+	h->vlan_tci = p->f.vlan_tci;
+	h->vlan_tpid = p->f.vlan_tpid;
+	h->reason = reason;
+	h->state = before->state;
+	h->seen = before->seen;
+	__builtin_memset(h->unused, 0, sizeof(h->unused));
+	__u64 n = h->wire;
 	if (n > cap)
 		n = cap;
 	barrier_var(n); // the verifier wants each bound tested by itself
@@ -330,74 +323,75 @@ INLINE int fill(const struct packet *p, struct event *h, __u8 *data, const __u32
 	return 1;
 }
 
-INLINE void hand_up(const struct packet *p, struct counters *c, const struct event *h)
+// hand_up puts a packet into the ring buffer, with what was known of its flow before it.
+INLINE void hand_up(const struct packet *p, struct counters *c, __u8 reason, const struct progress *before, __u64 at)
 {
-	if (h->reason == R_MAD || p->roce.bth + BTH_LEN + EXT_LEN > SHORT) {
+	if (reason == R_MAD || p->roce.bth + BTH_LEN + EXT_LEN > SHORT) {
 		struct large_event *e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
 		if (!e) {
 			c->lost++;
-			if (h->reason == R_MAD)
+			if (reason == R_MAD)
 				c->lost_mads++;
 			return;
 		}
-		e->head = *h;
-		if (!fill(p, &e->head, e->data, SNAP)) {
+		if (!fill(p, &e->head, e->data, SNAP, reason, before, at)) {
 			bpf_ringbuf_discard(e, BPF_RB_NO_WAKEUP);
 			c->lost++;
 			return;
 		}
-		bpf_ringbuf_submit(e, wake(h->reason == R_MAD));
+		bpf_ringbuf_submit(e, wake(reason == R_MAD));
 	} else {
 		struct small_event *e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
 		if (!e) {
 			c->lost++;
 			return;
 		}
-		e->head = *h;
-		if (!fill(p, &e->head, e->data, SHORT)) {
+		if (!fill(p, &e->head, e->data, SHORT, reason, before, at)) {
 			bpf_ringbuf_discard(e, BPF_RB_NO_WAKEUP);
 			c->lost++;
 			return;
 		}
 		bpf_ringbuf_submit(e, wake(0));
 	}
-	c->told[h->reason]++;
+	c->told[reason]++;
 }
 
-INLINE void remember(struct event *h, const struct flow *f)
+// flow_of returns the flow of a packet, made now if need be, or NULL where none can be.
+INLINE struct flow *flow_of(const struct packet *p, const struct addresses *a, const int v6, struct counters *c, __u32 now,
+			    int *is_new)
 {
-	h->last_seen = f->last_seen;
-	h->skipped = f->skipped;
-	h->req_high = f->req_high;
-	h->resp_high = f->resp_high;
-	h->msn = f->msn;
-	h->read_len = f->read_len;
-	h->state = f->state;
-	h->seen = f->seen;
-}
-
-INLINE struct flow *make_flow(const struct packet *p, const struct flow_key *key, struct counters *c)
-{
-	struct flow f = {.transport = p->roce.opcode >> 5};
-	take_sender(p, &f);
-	if (f.transport != T_RC && f.transport != T_UC && f.transport != T_UD)
-		f.state = QUIET; // no one can learn it
-	if (bpf_map_update_elem(&flows, key, &f, BPF_NOEXIST) == 0)
-		c->flows_made++;
-	struct flow *made = bpf_map_lookup_elem(&flows, key);
-	if (!made)
+	__u64 key[WORDS6];
+	make_key(key, v6, a, p->roce.dest_qp, p->ip.vlan, p->roce.src_port);
+	struct windows w = windows_of(key, v6);
+	struct entry *e = find_flow(key, v6, w);
+	if (e)
+		return &e->f;
+	int evicted = 0;
+	e = make_flow(key, v6, w, now, &evicted);
+	if (!e) {
 		c->flows_refused++;
-	return made;
+		return NULL;
+	}
+	*is_new = 1;
+	c->flows_made++;
+	c->flows_evicted += evicted;
+	take_sender(p, &e->f);
+	__u8 t = p->roce.opcode >> 5;
+	e->f.p.transport = t;
+	if (t != T_RC && t != T_UC && t != T_UD)
+		e->f.p.state = QUIET; // no one can learn it
+	show_flow(e);
+	return &e->f;
 }
 
 INLINE void tap(const struct frame f)
 {
-	__u32 at = slot;
-	struct counters *c = bpf_map_lookup_elem(&counts, &at);
+	__u32 which = slot;
+	struct counters *c = bpf_map_lookup_elem(&counts, &which);
 	if (!c)
 		return;
 	struct packet p = {.f = f};
-	struct addresses a;
+	struct addresses a = {}; // set also where parsing ends early: the verifier follows the compiler there
 	enum parsed what = parse_ip(&p.f, &p.ip, &a);
 	if (what == P_OK)
 		what = parse_roce(&p.f, &p.ip, &a, &p.roce);
@@ -414,37 +408,30 @@ INLINE void tap(const struct frame f)
 		break;
 	}
 	__u8 t = p.roce.opcode >> 5;
-	c->packets++;
 	c->octets += p.ip.end - p.ip.ip;
 	c->transport[t & 7]++;
 
-	struct event h = {.at = bpf_ktime_get_ns(), .ifindex = f.ifindex, .wire = f.len,
-			  .vlan_tci = f.vlan_tci, .vlan_tpid = f.vlan_tpid};
 	if (t == T_CNP)
 		return;
 	if (t == T_UD && p.roce.dest_qp <= 1) { // management: no flow
-		h.reason = R_MAD;
+		const struct progress none = {};
 		if (p.roce.dest_qp == 1)
-			hand_up(&p, c, &h);
+			hand_up(&p, c, R_MAD, &none, bpf_ktime_get_ns());
 		return;
 	}
-	struct flow_key key = {.dest_qp = p.roce.dest_qp, .src_port = p.roce.src_port, .vlan = p.ip.vlan};
-	__builtin_memcpy(key.src, a.src, sizeof(key.src));
-	__builtin_memcpy(key.dst, a.dst, sizeof(key.dst));
-	struct flow *flow = bpf_map_lookup_elem(&flows, &key);
-	int is_new = !flow;
-	if (!flow) {
-		flow = make_flow(&p, &key, c);
-		if (!flow)
-			return;
-	}
-	remember(&h, flow);
-	h.reason = observe(&p, flow, is_new, h.at);
-	if (h.reason == NOT_TOLD)
+	__u32 now = bpf_ktime_get_coarse_ns() >> TICK_SHIFT;
+	int is_new = 0;
+	struct flow *flow = p.ip.v6 ? flow_of(&p, &a, 1, c, now, &is_new) : flow_of(&p, &a, 0, c, now, &is_new);
+	if (!flow)
 		return;
-	flow->told_at = h.at;
-	flow->skipped = 0;
-	hand_up(&p, c, &h);
+	struct progress before = flow->p;
+	__u8 reason = observe(&p, flow, is_new, now);
+	if (reason == NOT_TOLD)
+		return;
+	__u64 at = bpf_ktime_get_ns();
+	flow->told_at = at >> TICK_SHIFT;
+	flow->p.skipped = 0;
+	hand_up(&p, c, reason, &before, at);
 }
 
 SEC("tc")

@@ -15,7 +15,6 @@ import (
 
 type learnCounters struct {
 	_            structs.HostLayout
-	Packets      uint64
 	Octets       uint64
 	Transport    [8]uint64
 	RoceV1       uint64
@@ -24,7 +23,22 @@ type learnCounters struct {
 	Lost         uint64
 	LostMads     uint64
 	FlowsMade    uint64
+	FlowsEvicted uint64
 	FlowsRefused uint64
+}
+
+type learnEntry4 struct {
+	_    structs.HostLayout
+	What uint32
+	F    learnFlow
+	Key  [2]uint64
+}
+
+type learnEntry6 struct {
+	_    structs.HostLayout
+	What uint32
+	F    learnFlow
+	Key  [5]uint64
 }
 
 type learnEvent struct {
@@ -48,31 +62,32 @@ type learnEvent struct {
 }
 
 type learnFlow struct {
+	_       structs.HostLayout
+	P       learnProgress
+	ToldAt  uint32
+	Packets uint32
+	Mac     [3]uint16
+	Ifindex uint16
+}
+
+type learnHashSeed struct {
+	_      structs.HostLayout
+	Before uint64
+	After  uint64
+}
+
+type learnProgress struct {
 	_         structs.HostLayout
-	LastSeen  uint64
-	ToldAt    uint64
-	Packets   uint32
+	LastSeen  uint32
 	Skipped   uint32
 	ReqHigh   uint32
 	RespHigh  uint32
 	Msn       uint32
 	ReadLen   uint32
-	Ifindex   uint32
-	Mac       [3]uint16
-	Ttl       uint8
 	State     uint8
-	Transport uint8
 	Seen      uint8
-	Unused    uint16
-}
-
-type learnFlowKey struct {
-	_       structs.HostLayout
-	Src     [16]uint8
-	Dst     [16]uint8
-	DestQp  uint32
-	SrcPort uint16
-	Vlan    uint16
+	Transport uint8
+	Ttl       uint8
 }
 
 // Names of all BPF objects in the ELF.
@@ -81,11 +96,15 @@ type learnFlowKey struct {
 const (
 	learnMapCounts     = "counts"
 	learnMapEvents     = "events"
-	learnMapFlows      = "flows"
+	learnMapFlows4     = "flows4"
+	learnMapFlows6     = "flows6"
+	learnMapSeed       = "seed"
 	learnProgLearnTcx  = "learn_tcx"
 	learnProgLearnXdp  = "learn_xdp"
-	learnVarIntervalNs = "interval_ns"
+	learnVarInterval   = "interval"
 	learnVarSlot       = "slot"
+	learnVarStarts4    = "starts4"
+	learnVarStarts6    = "starts6"
 	learnVarWakeOctets = "wake_octets"
 )
 
@@ -141,15 +160,19 @@ type learnProgramSpecs struct {
 type learnMapSpecs struct {
 	Counts *ebpf.MapSpec `ebpf:"counts"`
 	Events *ebpf.MapSpec `ebpf:"events"`
-	Flows  *ebpf.MapSpec `ebpf:"flows"`
+	Flows4 *ebpf.MapSpec `ebpf:"flows4"`
+	Flows6 *ebpf.MapSpec `ebpf:"flows6"`
+	Seed   *ebpf.MapSpec `ebpf:"seed"`
 }
 
 // learnVariableSpecs contains global variables before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type learnVariableSpecs struct {
-	IntervalNs *ebpf.VariableSpec `ebpf:"interval_ns"`
+	Interval   *ebpf.VariableSpec `ebpf:"interval"`
 	Slot       *ebpf.VariableSpec `ebpf:"slot"`
+	Starts4    *ebpf.VariableSpec `ebpf:"starts4"`
+	Starts6    *ebpf.VariableSpec `ebpf:"starts6"`
 	WakeOctets *ebpf.VariableSpec `ebpf:"wake_octets"`
 }
 
@@ -175,14 +198,18 @@ func (o *learnObjects) Close() error {
 type learnMaps struct {
 	Counts *ebpf.Map `ebpf:"counts"`
 	Events *ebpf.Map `ebpf:"events"`
-	Flows  *ebpf.Map `ebpf:"flows"`
+	Flows4 *ebpf.Map `ebpf:"flows4"`
+	Flows6 *ebpf.Map `ebpf:"flows6"`
+	Seed   *ebpf.Map `ebpf:"seed"`
 }
 
 func (m *learnMaps) Close() error {
 	return _LearnClose(
 		m.Counts,
 		m.Events,
-		m.Flows,
+		m.Flows4,
+		m.Flows6,
+		m.Seed,
 	)
 }
 
@@ -190,8 +217,10 @@ func (m *learnMaps) Close() error {
 //
 // It can be passed to loadLearnObjects or ebpf.CollectionSpec.LoadAndAssign.
 type learnVariables struct {
-	IntervalNs *ebpf.Variable `ebpf:"interval_ns"`
+	Interval   *ebpf.Variable `ebpf:"interval"`
 	Slot       *ebpf.Variable `ebpf:"slot"`
+	Starts4    *ebpf.Variable `ebpf:"starts4"`
+	Starts6    *ebpf.Variable `ebpf:"starts6"`
 	WakeOctets *ebpf.Variable `ebpf:"wake_octets"`
 }
 

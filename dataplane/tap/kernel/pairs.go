@@ -3,6 +3,7 @@ package kernel
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -29,6 +30,28 @@ type rawPair struct {
 }
 
 const pairVersion = 1
+
+// rawKey is the key there.
+type rawKey struct {
+	Src, Dst [16]byte // IPv4 as IPv4-mapped
+	DestQP   uint32
+	SrcPort  uint16
+	VLAN     uint16
+}
+
+func (k *Key) raw() rawKey {
+	return rawKey{Src: k.Src.As16(), Dst: k.Dst.As16(), DestQP: k.DestQP, SrcPort: k.SrcPort, VLAN: k.VLAN}
+}
+
+func (k *rawKey) key() Key {
+	return Key{
+		Src: netip.AddrFrom16(k.Src).Unmap(), Dst: netip.AddrFrom16(k.Dst).Unmap(),
+		DestQP: k.DestQP, SrcPort: k.SrcPort, VLAN: k.VLAN,
+	}
+}
+
+// pairBatch is how many entries one system call reads: more than any bucket of the kernel's map holds.
+const pairBatch = 4096
 
 // pairsSpec describes the map. Its entries take memory only while they are there.
 func pairsSpec(flows int) *ebpf.MapSpec {
@@ -66,7 +89,7 @@ func (t *Tap) Pairs(fn func(Key, Pair)) error {
 	if t.pairs == nil {
 		return nil
 	}
-	keys, raws := make([]learnFlowKey, flowBatch), make([]rawPair, flowBatch)
+	keys, raws := make([]rawKey, pairBatch), make([]rawPair, pairBatch)
 	var cursor ebpf.MapBatchCursor
 	for {
 		n, err := t.pairs.BatchLookup(&cursor, keys, raws, nil)

@@ -68,7 +68,7 @@ func loads(m Mode) error {
 }
 
 func haveMaps() error {
-	for _, m := range []ebpf.MapType{ebpf.RingBuf, ebpf.LRUHash, ebpf.PerCPUArray} {
+	for _, m := range []ebpf.MapType{ebpf.RingBuf, ebpf.Array, ebpf.PerCPUArray} {
 		if err := features.HaveMapType(m); err != nil {
 			return fmt.Errorf("eBPF map of type %v: %w", m, Explain(err))
 		}

@@ -1,10 +1,11 @@
 package kernel
 
 import (
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -21,6 +22,8 @@ const wakeShare = 16
 type Tap struct {
 	mode   Mode
 	maps   learnMaps
+	flows4 *table
+	flows6 *table
 	pairs  *ebpf.Map            // nil without pins
 	spec   *ebpf.CollectionSpec // of the program, but for its slot
 	reader *ringbuf.Reader
@@ -31,7 +34,6 @@ type Tap struct {
 	running sync.Mutex // held by Run
 	closing chan struct{}
 	once    sync.Once
-	removed atomic.Uint64 // flows that Forget took out
 
 	mu       sync.Mutex
 	closed   bool
@@ -55,8 +57,8 @@ func Open(c Config) (*Tap, error) {
 	if c.Pins != nil && c.Mode != Clsact {
 		t.pins = c.Pins
 		err = t.openPinned(c)
-	} else if err = spec.LoadAndAssign(&t.maps, nil); err != nil {
-		err = fmt.Errorf("kernel tap: maps for %d flows and a ring of %d octets: %w", c.MaxFlows, c.RingSize, Explain(err))
+	} else {
+		err = t.makeMaps(c)
 	}
 	if err == nil {
 		// The first interface's program: that it can't be loaded is better known before one is attached.
@@ -71,10 +73,43 @@ func Open(c Config) (*Tap, error) {
 	return t, nil
 }
 
+// makeMaps makes the maps, and opens the flow tables.
+func (t *Tap) makeMaps(c Config) error {
+	if err := t.spec.LoadAndAssign(&t.maps, nil); err != nil {
+		return fmt.Errorf("kernel tap: maps for %d flows and a ring of %d octets: %w", c.MaxFlows, c.RingSize, Explain(err))
+	}
+	seed := learnHashSeed{}
+	if err := binary.Read(rand.Reader, binary.NativeEndian, &seed); err != nil {
+		return fmt.Errorf("kernel tap: random numbers: %w", err)
+	}
+	if err := t.maps.Seed.Put(uint32(0), &seed); err != nil {
+		return fmt.Errorf("kernel tap: the hash's seed: %w", Explain(err))
+	}
+	return t.openTables()
+}
+
+// openTables maps the flow tables into memory.
+func (t *Tap) openTables() (err error) {
+	var seed learnHashSeed
+	if err := t.maps.Seed.Lookup(uint32(0), &seed); err != nil {
+		return fmt.Errorf("kernel tap: the hash's seed: %w", Explain(err))
+	}
+	if t.flows4, err = newTable(t.maps.Flows4, len(learnEntry4{}.Key), seed); err != nil {
+		return err
+	}
+	t.flows6, err = newTable(t.maps.Flows6, len(learnEntry6{}.Key), seed)
+	return err
+}
+
 // free releases what Open has made.
 func (t *Tap) free() (err error) {
+	for _, table := range []*table{t.flows4, t.flows6} {
+		if table != nil {
+			err = errors.Join(err, table.close())
+		}
+	}
 	if t.reader != nil {
-		err = t.reader.Close()
+		err = errors.Join(err, t.reader.Close())
 	}
 	for _, p := range t.progs {
 		err = errors.Join(err, p.Close())
@@ -82,7 +117,7 @@ func (t *Tap) free() (err error) {
 	if t.before != nil {
 		err = errors.Join(err, t.before.close())
 	}
-	for _, m := range []*ebpf.Map{t.maps.Flows, t.maps.Events, t.maps.Counts, t.pairs} {
+	for _, m := range []*ebpf.Map{t.maps.Flows4, t.maps.Flows6, t.maps.Seed, t.maps.Events, t.maps.Counts, t.pairs} {
 		if m != nil {
 			err = errors.Join(err, m.Close())
 		}
@@ -99,13 +134,18 @@ func specOf(c Config) (*ebpf.CollectionSpec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kernel tap: read the program: %w", err)
 	}
-	spec.Maps[learnMapFlows].MaxEntries = uint32(c.MaxFlows)
+	spec.Maps[learnMapFlows4].MaxEntries = uint32(c.MaxFlows)
+	spec.Maps[learnMapFlows6].MaxEntries = uint32(c.MaxFlows6)
 	spec.Maps[learnMapEvents].MaxEntries = uint32(c.RingSize)
-	if err := spec.Variables[learnVarIntervalNs].Set(uint64(c.Interval)); err != nil {
-		return nil, fmt.Errorf("kernel tap: interval: %w", err)
-	}
-	if err := spec.Variables[learnVarWakeOctets].Set(uint32(c.RingSize / wakeShare)); err != nil {
-		return nil, fmt.Errorf("kernel tap: wake-up: %w", err)
+	for name, value := range map[string]uint32{
+		learnVarInterval:   ticksOf(c.Interval),
+		learnVarWakeOctets: uint32(c.RingSize / wakeShare),
+		learnVarStarts4:    startsOf(uint32(c.MaxFlows)),
+		learnVarStarts6:    startsOf(uint32(c.MaxFlows6)),
+	} {
+		if err := spec.Variables[name].Set(value); err != nil {
+			return nil, fmt.Errorf("kernel tap: %s: %w", name, err)
+		}
 	}
 	return spec, nil
 }
@@ -120,7 +160,8 @@ func (t *Tap) program(slot uint32) (*ebpf.Program, error) {
 		return nil, fmt.Errorf("kernel tap: slot: %w", err)
 	}
 	opt := &ebpf.CollectionOptions{MapReplacements: map[string]*ebpf.Map{
-		learnMapCounts: t.maps.Counts, learnMapEvents: t.maps.Events, learnMapFlows: t.maps.Flows,
+		learnMapCounts: t.maps.Counts, learnMapEvents: t.maps.Events,
+		learnMapFlows4: t.maps.Flows4, learnMapFlows6: t.maps.Flows6, learnMapSeed: t.maps.Seed,
 	}}
 	p, err := loadProgram(spec, t.mode, opt)
 	if err != nil {

@@ -33,6 +33,8 @@ var scenarios = []bench.Scenario{
 	{Name: "translate-user", Run: bench.TranslateUser},
 	{Name: "detect-event", Run: bench.DetectEvent},
 	{Name: "tap-forwarding", Run: bench.TapForwarding},
+	{Name: "tap-forwarding-tcx", Run: bench.TapForwardingTCX},
+	{Name: "tap-forwarding-xdp", Run: bench.TapForwardingXDP},
 }
 
 func main() {

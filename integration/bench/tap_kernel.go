@@ -1,0 +1,144 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"pncd/dataplane/roce"
+	"pncd/dataplane/tap/kernel"
+)
+
+// kernelFlows are the flows of tap-forwarding-tcx and tap-forwarding-xdp.
+const kernelFlows = 60_000 / sendBatch * sendBatch
+
+// TapForwardingTCX is TapForwarding with the kernel's tap on TCX ingress of both interfaces, 60,000 flows, all of which
+// user space has decided, as is nearly every flow of a router most of the time.
+func TapForwardingTCX() ([]Result, error) {
+	return kernelTap("tap-forwarding-tcx", "tap-seen-tcx", kernel.TCX)
+}
+
+// TapForwardingXDP is TapForwardingTCX with XDP.
+func TapForwardingXDP() ([]Result, error) {
+	return kernelTap("tap-forwarding-xdp", "tap-seen-xdp", kernel.XDP)
+}
+
+func kernelTap(name, seenName string, mode kernel.Mode) (results []Result, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%s: %w", name, err)
+		}
+	}()
+	c, err := newChain(kernelFlows)
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	t, err := kernel.Open(kernel.Config{Mode: mode})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, t.Close()) }()
+	ctx, cancel := context.WithCancel(context.Background())
+	var reader errgroup.Group
+	reader.Go(func() error { return t.Run(ctx, func(*kernel.Event) {}, nil) })
+	defer func() {
+		cancel()
+		err = errors.Join(err, reader.Wait())
+	}()
+
+	k := kernelChain{chain: c, tap: t}
+	if err := k.decide(); err != nil {
+		return nil, err
+	}
+	before, err := t.Counters()
+	if err != nil {
+		return nil, err
+	}
+	results, err = c.compare(name, seenName, k.forward)
+	if err != nil {
+		return nil, err
+	}
+	after, err := t.Counters()
+	if err != nil {
+		return nil, err
+	}
+	var handed uint64
+	for i := range after.HandedUp {
+		handed += after.HandedUp[i] - before.HandedUp[i]
+	}
+	results[0].Note += fmt.Sprintf(", %d handed to user space, %d flows made, %d events lost", handed, after.FlowsMade-before.FlowsMade, after.Lost-before.Lost)
+	return results, nil
+}
+
+// kernelChain is a chain with a tap that is attached in its turns.
+type kernelChain struct {
+	*chain
+	tap *kernel.Tap
+}
+
+// decide shows the tap each flow once, and says of each that it is decided.
+func (k *kernelChain) decide() error {
+	detach, err := k.attach()
+	if err != nil {
+		return err
+	}
+	for range len(k.frames) / sendBatch {
+		if err := k.send(); err != nil {
+			return errors.Join(err, detach())
+		}
+	}
+	if err := detach(); err != nil {
+		return err
+	}
+	var p roce.Packet
+	for _, f := range k.frames {
+		if err := roce.ParseEthernet(f, &p); err != nil {
+			return err
+		}
+		if err := k.tap.SetState(kernel.KeyOf(&p), kernel.Followed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k *kernelChain) attach() (detach func() error, err error) {
+	var attached []*kernel.Attachment
+	detach = func() (err error) {
+		for _, a := range attached {
+			err = errors.Join(err, a.Close())
+		}
+		return err
+	}
+	for _, name := range []string{"r0", "r1"} {
+		err := k.router.Do(func() error {
+			a, err := k.tap.Attach(name)
+			if err == nil {
+				attached = append(attached, a)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, errors.Join(err, detach())
+		}
+	}
+	return detach, nil
+}
+
+// forward is chain's with the tap on both interfaces of the router, and returns how many packets it saw.
+func (k *kernelChain) forward(d time.Duration) (r turnResult, seen uint64, err error) {
+	detach, err := k.attach()
+	if err != nil {
+		return r, 0, err
+	}
+	before, err := k.tap.Counters()
+	if err == nil {
+		r, err = k.chain.forward(d)
+	}
+	after, cerr := k.tap.Counters()
+	return r, after.Packets - before.Packets, errors.Join(err, cerr, detach())
+}
