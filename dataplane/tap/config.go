@@ -45,7 +45,8 @@ const (
 type Config struct {
 	Interface string
 	Direction Direction
-	CEOnly    bool // admit only packets marked Congestion Experienced (RFC 3168)
+	CEOnly    bool   // admit only packets marked Congestion Experienced (RFC 3168)
+	Context   uint32 // given with each frame: the VPN that the interface is in
 
 	BlockSize     int           // octets; a multiple of the page size
 	Blocks        int           // at least 2
@@ -58,6 +59,7 @@ type Frame struct {
 	Data      []byte    // from the Ethernet header on, without the outer VLAN tag
 	At        time.Time // when the kernel captured it
 	IfIndex   int
+	Context   uint32 // Config.Context
 	VLANTCI   uint16 // outer tag: priority 3 bits, DEI 1, VLAN identifier 12
 	VLANTPID  uint16 // outer tag: 0x8100 or 0x88A8
 	HasVLAN   bool   // an outer tag was there

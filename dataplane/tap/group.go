@@ -90,7 +90,7 @@ func (g *Group) Serve(ctx context.Context, r *Ring) error {
 		return err
 	}
 	defer r.running.Unlock()
-	mb := &member{in: &input{r: r, f: Frame{IfIndex: r.ifIndex}}, done: make(chan struct{})}
+	mb := &member{in: &input{r: r, f: Frame{IfIndex: r.ifIndex, Context: r.context}}, done: make(chan struct{})}
 	g.mu.Lock()
 	g.members = append(g.members, mb)
 	g.notify()

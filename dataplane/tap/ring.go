@@ -15,6 +15,7 @@ import (
 type Ring struct {
 	name    string
 	ifIndex int
+	context uint32
 	retire  time.Duration
 	fd      int
 	wake    int // eventfd that ends a poll
@@ -52,7 +53,7 @@ func Open(c Config) (*Ring, error) {
 		}
 		return nil, fmt.Errorf("tap: %s: packet socket: %w", c.Interface, err)
 	}
-	r := &Ring{name: c.Interface, retire: c.RetireTimeout, fd: fd, wake: -1, closing: make(chan struct{})}
+	r := &Ring{name: c.Interface, context: c.Context, retire: c.RetireTimeout, fd: fd, wake: -1, closing: make(chan struct{})}
 	if err := r.setup(c, prog); err != nil {
 		r.release()
 		return nil, fmt.Errorf("tap: %s: %w", c.Interface, err)
@@ -131,7 +132,7 @@ func (r *Ring) Run(ctx context.Context, fn func(*Frame)) error {
 	}
 	defer r.running.Unlock()
 	defer signalOnEnd(ctx, r.wake)()
-	f := Frame{IfIndex: r.ifIndex}
+	f := Frame{IfIndex: r.ifIndex, Context: r.context}
 	for ctx.Err() == nil {
 		if r.isClosing() {
 			return fmt.Errorf("tap: %s: %w", r.name, ErrClosed)

@@ -349,12 +349,14 @@ func withDefaults() *Config {
 	}
 }
 
-// ServedPrefixes lists the prefixes of the senders outside of contexts: those inside one are announced
-// only, because a notification of format 1 doesn't name the VPN.
-func (p *Proxy) ServedPrefixes() []netip.Prefix {
+// ServedPrefixes lists the prefixes of the senders outside of contexts, which notifications of format 1 are about.
+func (p *Proxy) ServedPrefixes() []netip.Prefix { return p.ServedIn("") }
+
+// ServedIn lists the prefixes of the senders in a context; empty: the default one.
+func (p *Proxy) ServedIn(context string) []netip.Prefix {
 	out := make([]netip.Prefix, 0, len(p.Senders))
 	for _, s := range p.Senders {
-		if s.Context == "" {
+		if s.Context == context {
 			out = append(out, s.Prefix.Prefix)
 		}
 	}

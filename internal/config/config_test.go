@@ -31,11 +31,19 @@ func TestReferenceIsValidAndNamesEveryKey(t *testing.T) {
 	if find(&root, "proxy.senders[1].from") == nil {
 		t.Error("key proxy.senders[].from is not in deploy/pncd.yaml")
 	}
+	for _, key := range []string{"contexts[1].namespace", "contexts[2].table", "contexts[2].mark"} {
+		if find(&root, key) == nil {
+			t.Errorf("key %s is not in deploy/pncd.yaml", key)
+		}
+	}
 }
 
 // elsewhere are keys that the reference can't have in that place.
 var elsewhere = map[string]bool{
 	"proxy.senders[0].from":                    true, // in the second one
+	"contexts[0].namespace":                    true, // instead of a device, in the second one
+	"contexts[0].table":                        true, // in the third one
+	"contexts[0].mark":                         true,
 	"ospfv2.links[0].instance":                 true, // OSPFv3 alone
 	"ospfv3.link_metric":                       true, // OSPFv2 alone, as those that follow
 	"ospfv3.flag_mask":                         true,

@@ -16,12 +16,32 @@ type Context struct {
 	Export []string `yaml:"export"` // route targets
 	Label  Label    `yaml:"label"`
 
+	// Where the VPN is on this host; none of them: it is known to routing only.
+	Device    string   `yaml:"device"`
+	Namespace string   `yaml:"namespace"`
+	Table     int      `yaml:"table"` // with Mark
+	Mark      int      `yaml:"mark"`
+	Taps      []string `yaml:"taps"`
+
 	ImportPrefixes     []PrefixRule `yaml:"import_prefixes"`
 	RequireCommunities []string     `yaml:"require_communities"`
 	AcceptProxies      []Prefix     `yaml:"accept_proxies"`
 	AcceptFrom         []Prefix     `yaml:"accept_from"`
 	ExportPrefixes     []PrefixRule `yaml:"export_prefixes"`
 	Communities        []string     `yaml:"communities"`
+}
+
+// HasPlace says whether the VPN is on this host.
+func (x *Context) HasPlace() bool { return x.Device != "" || x.Namespace != "" || x.Mark != 0 }
+
+// Namespace gives the network namespace of a context, empty for one without.
+func (c *Config) Namespace(context string) string {
+	for i := range c.Contexts {
+		if c.Contexts[i].Name == context {
+			return c.Contexts[i].Namespace
+		}
+	}
+	return ""
 }
 
 // Label is an MPLS label: implicit-null, or a number from 16 to 1048575. The zero value means that none
@@ -87,6 +107,7 @@ func (c *checker) contexts(cfg *Config) map[string]*Context {
 		c.communities(at+".communities", x.Communities)
 		c.originators(at+".accept_from", x.AcceptFrom)
 	}
+	c.places(cfg)
 	for i, s := range cfg.Static {
 		c.want(s.Context == "" || byName[s.Context] != nil, index("static", i)+".context", "%q is none of contexts", s.Context)
 	}
@@ -106,7 +127,7 @@ func (c *checker) vpnSender(at string, s *Sender, contexts map[string]*Context) 
 	}
 	x := contexts[s.Context]
 	c.want(x != nil, at+".context", "%q is none of contexts", s.Context)
-	c.want(s.Mode != "none", at+".mode", "none: a sender in a context is there to be announced")
+	c.want(x == nil || s.Mode != "none" || x.HasPlace(), at+".mode", "none: the sender is served only if context %q has a device, a namespace, or a table with a mark", s.Context)
 	if x == nil || s.Mode == "none" {
 		return
 	}

@@ -62,7 +62,7 @@ func TestAWrongContextNamesTheKeyAndTheRule(t *testing.T) {
 		{"proxy: 192.0.2.99, context: blue", "proxy: 192.0.2.99", "the same as static[0]"},
 		{"198.51.100.0/24, context: blue", "198.51.100.0/24, context: green", `proxy.senders[1].context: "green" is none of contexts`},
 		{"198.51.100.0/24, context: blue", "198.51.100.0/24", "is senders[0] already"},
-		{"198.51.100.0/24, context: blue", "198.51.100.0/24, context: blue, mode: none", "there to be announced"},
+		{"198.51.100.0/24, context: blue", "198.51.100.0/24, context: blue, mode: none", "only if context \"blue\" has a device, a namespace, or a table with a mark"},
 		{"198.51.100.0/24, context: blue, next_hop: 192.0.2.254", "198.51.100.0/24, context: red, mode: path", "proxy.senders[1].from: required"},
 		{`import: ["65000:100"], rd: "192.0.2.1:1", export: ["65000:9100"], label: implicit-null}`, `}`, `context "blue" needs rd`},
 		{"context: blue, next_hop: 192.0.2.254", "context: blue", "proxy.senders[1].next_hop: required with mode originate"},

@@ -123,7 +123,7 @@ func walkList(n *yaml.Node, at string, out map[string]string, order map[string][
 
 // identity is what names a section in a list: its address, prefix and so on, else its place.
 func identity(n *yaml.Node, i int) string {
-	for _, key := range []string{"address", "prefix", "interface", "table", "name", "id"} {
+	for _, key := range []string{"address", "prefix", "interface", "name", "table", "id"} {
 		if v := mapValue(n, key); v != nil && v.Value != "" {
 			return v.Value
 		}

@@ -77,21 +77,3 @@ func (c *checker) nodeContexts(n *CongestionNode, contexts map[string]*Context) 
 		links.own(at+".interfaces", x.Interfaces, contexts[x.Name])
 	}
 }
-
-// links holds what interfaces a list of the configuration and its contexts name: a packet belongs to one context.
-type links struct {
-	c     *checker
-	owner map[link]string // the key that named it first
-}
-
-type link struct{ namespace, name string }
-
-// own takes interfaces for a context, in its network namespace when it has one.
-func (l *links) own(key string, names []string, x *Context) {
-	for i, name := range names {
-		k := link{name: name}
-		first, taken := l.owner[k]
-		l.c.want(!taken, index(key, i), "%s is one of %s", name, first)
-		l.owner[k] = key
-	}
-}

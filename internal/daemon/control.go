@@ -179,7 +179,7 @@ func (d *Daemon) reload(old, next *config.Config, changes []string) error {
 	}
 	d.parts.Swap(p).replaced(p)
 	effective, _ := d.withSources(next)
-	if err := p.apply(effective, d.now()); err != nil { // partsFor has checked it
+	if err := p.apply(effective, d.translation(effective).Contexts, d.now()); err != nil { // partsFor has checked it
 		d.log.WithError(err).Error("applying settings failed")
 	}
 	d.table.Reconfigure(d.now(), tableSettings(next))
@@ -191,6 +191,7 @@ func (d *Daemon) reload(old, next *config.Config, changes []string) error {
 			d.log.WithError(err).Error("the log level was not changed") // the configuration's check holds it
 		}
 	}
+	d.contexts.inForce(next)
 	d.config.Store(next)
 	d.appliedAt.Store(d.now().UnixNano())
 	d.reconfigureIGPs(context.Background(), old, next, igps)

@@ -86,6 +86,7 @@ func New(cfg *config.Config, path string, log *logrus.Logger) (*Daemon, error) {
 	// A CNP goes by any route, the default one included.
 	d.paths = host.NewTracker(host.Config{AllowDefault: true}, log.WithField("part", "sender-paths"))
 	d.senders = newSenderReadiness(newSenderPaths(d.paths))
+	d.contexts.inForce(cfg)
 	d.config.Store(cfg)
 	d.appliedAt.Store(d.now().UnixNano())
 	d.parts.Store(&parts{})

@@ -38,11 +38,13 @@ type detector struct {
 type detectorSettings struct {
 	context string // that the link carries; empty: the default one
 	iface   string
-	ce      bool // watch for packets that come marked
-	mode    string
-	gate    time.Duration
-	flows   int
-	queue   config.VirtualQueue // without an interface: there is none
+	// namespace is the network namespace that the link is in; empty: ours
+	namespace string
+	ce        bool // watch for packets that come marked
+	mode      string
+	gate      time.Duration
+	flows     int
+	queue     config.VirtualQueue // without an interface: there is none
 }
 
 // detectorsOf lists the detectors of a configuration.
@@ -68,6 +70,9 @@ func (s *detectorSettings) key() string {
 	}
 	if s.hasQueue() {
 		key += ":" + s.queue.String()
+	}
+	if s.namespace != "" {
+		key += "@" + s.namespace
 	}
 	return key
 }
@@ -149,7 +154,11 @@ func openDetector(s detectorSettings, n *notifier.Notifier, now func() time.Time
 		d.source, read = ce, func() ringStats { return ceStats(ce) }
 	}
 	d.marking = func() error {
-		now, err := host.MarkingQdisc(s.iface)
+		now := ""
+		err := host.Inside(s.namespace, func() (err error) {
+			now, err = host.MarkingQdisc(s.iface)
+			return err
+		})
 		if err != nil || now == marks {
 			return nil // a link that is gone ends the source itself
 		}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 
+	"pncd/dataplane/host"
 	"pncd/internal/config"
 )
 
@@ -24,6 +25,12 @@ func linkHealth(name string) func() error {
 		}
 		return nil
 	}
+}
+
+// linkHealthIn is linkHealth for an interface in a network namespace.
+func linkHealthIn(namespace, name string) func() error {
+	health := linkHealth(name)
+	return func() error { return host.Inside(namespace, health) }
 }
 
 // addressHealth says which of some addresses are not this node's any more: notifications to them don't

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	pncv1 "pncd/api/pnc/v1"
+	"pncd/dataplane/host"
 	"pncd/internal/config"
 	"pncd/proxyagent/flowmap"
 	"pncd/proxyagent/notifier"
@@ -21,6 +22,7 @@ type parts struct {
 	translator *translator.Translator
 	flows      *flowmap.Map
 	nrps       *nrpmap.Map
+	vpnTaps    *vpnTaps
 	learner    *learner
 	noFlows    chan struct{} // closed when flows is no longer in use
 }
@@ -69,13 +71,14 @@ func (d *Daemon) partsFor(c *config.Config) (*parts, error) {
 		}
 	}
 	if p := c.Proxy; p != nil {
-		if err := translatorSettings(p).Validate(); err != nil {
+		settings := d.translation(c)
+		if err := settings.Validate(); err != nil {
 			return nil, err
 		}
 		if err := mapSettings(p).Validate(); err != nil {
 			return nil, err
 		}
-		next.flows, next.learner, next.translator, next.noFlows, next.nrps = old.flows, old.learner, old.translator, old.noFlows, old.nrps
+		next.flows, next.learner, next.translator, next.noFlows, next.nrps, next.vpnTaps = old.flows, old.learner, old.translator, old.noFlows, old.nrps, old.vpnTaps
 		if next.flows == nil {
 			list, limit := nrpSettings(p)
 			next.nrps = nrpmap.New(limit)
@@ -83,12 +86,13 @@ func (d *Daemon) partsFor(c *config.Config) (*parts, error) {
 				return nil, fmt.Errorf("proxy.nrp: %w", err)
 			}
 			next.flows, next.noFlows = flowmap.New(mapSettings(p)), make(chan struct{})
+			next.vpnTaps = newVPNTaps(next.flows, &d.notRoCEv2)
 			next.learner = newLearner(next.flows, &d.notRoCEv2, d.now, d.log.WithField("part", "learner"))
 			next.learner.detached = func(program, iface string) {
 				d.hostChanged(pncv1.HostObjectKind_HOST_OBJECT_KIND_BPF_PROGRAM, program+" of "+iface, "taken off the interface", nil)
 			}
 			var err error
-			next.translator, err = translator.New(translatorSettings(p), translator.Deps{
+			next.translator, err = translator.New(settings, translator.Deps{
 				FlowMap: next.flows, NRPs: next.nrps, Local: d.tracker, Sender: &d.sender, Recorder: d.recorder, Now: d.now,
 			})
 			if err != nil {
@@ -102,15 +106,17 @@ func (d *Daemon) partsFor(c *config.Config) (*parts, error) {
 	return &next, nil
 }
 
-// apply gives the parts their settings, which partsFor has checked.
-func (p *parts) apply(c *config.Config, now time.Time) error {
+// apply gives the parts their settings, which partsFor has checked; contexts are the translator's.
+func (p *parts) apply(c *config.Config, contexts []translator.Context, now time.Time) error {
 	if p.notifier != nil {
 		if err := p.notifier.Reconfigure(notifierSettings(c.CongestionNode)); err != nil {
 			return err
 		}
 	}
 	if p.flows != nil {
-		if err := p.translator.Reconfigure(translatorSettings(c.Proxy)); err != nil {
+		settings := translatorSettings(c.Proxy)
+		settings.Contexts = contexts
+		if err := p.translator.Reconfigure(settings); err != nil {
 			return err
 		}
 		list, limit := nrpSettings(c.Proxy)
@@ -137,20 +143,26 @@ func (d *Daemon) specs(c *config.Config, p *parts) []unitSpec {
 		out = append(out, unitSpec{name: "sender", key: "sender:" + how, open: d.sender.opener(how, d.log.WithField("part", "sender")), health: d.senderHealth(c)})
 	}
 	if n := c.CongestionNode; n != nil {
-		out = append(out, d.detectorSpecs(n, p)...)
+		out = append(out, d.detectorSpecs(c, p)...)
 	}
 	if c.Proxy != nil {
 		out = append(out, d.proxySpecs(c.Proxy, p)...)
+		out = append(out, d.vpnSpecs(c, p)...)
 	}
 	return out
 }
 
-// detectorSpecs are the detectors of a context's links.
-func (d *Daemon) detectorSpecs(n *config.CongestionNode, p *parts) (out []unitSpec) {
-	for _, s := range detectorsOf(n) {
-		out = append(out, unitSpec{name: "detector:" + s.link(), key: s.key(), open: func() (runner, error) {
-			return openDetector(s, p.notifier, d.now, d.rings)
-		}, health: linkHealth(s.iface)})
+// detectorSpecs are the detectors of all links, each opened in the network namespace of its context.
+func (d *Daemon) detectorSpecs(c *config.Config, p *parts) (out []unitSpec) {
+	for _, s := range detectorsOf(c.CongestionNode) {
+		s.namespace = c.Namespace(s.context)
+		out = append(out, unitSpec{name: "detector:" + s.link(), key: s.key(), open: func() (r runner, err error) {
+			err = host.Inside(s.namespace, func() error {
+				r, err = openDetector(s, p.notifier, d.now, d.rings)
+				return err
+			})
+			return r, err
+		}, health: linkHealthIn(s.namespace, s.iface)})
 	}
 	return out
 }

@@ -107,6 +107,16 @@ func translatorSettings(p *config.Proxy) translator.Config {
 	}
 }
 
+// translation gives the translator's settings with the VPNs that are on this host.
+func (d *Daemon) translation(c *config.Config) translator.Config {
+	if c.Proxy == nil {
+		return translator.Config{}
+	}
+	out := translatorSettings(c.Proxy)
+	out.Contexts = d.contexts.translated(c)
+	return out
+}
+
 // nrpSettings gives the NRP map's entries and bound; without the section there are none.
 func nrpSettings(p *config.Proxy) (list []nrpmap.Mapping, limit int) {
 	if p.NRP == nil {

@@ -57,7 +57,7 @@ func (d *Daemon) routesChanged(now map[host.RouteSource][]netip.Prefix) {
 		return
 	}
 	if t := d.parts.Load().translator; t != nil {
-		if err := t.Reconfigure(translatorSettings(cfg.Proxy)); err != nil {
+		if err := t.Reconfigure(d.translation(cfg)); err != nil {
 			d.log.WithError(err).Error("the served prefixes don't follow the kernel's routes")
 		}
 	}

@@ -1,0 +1,92 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync/atomic"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
+
+	"pncd/dataplane/emit"
+	"pncd/dataplane/host"
+)
+
+// vpn is one VPN on this host. Its sockets exist while the mechanism is on and its place is closed.
+type vpn struct {
+	name  string
+	id    uint32 // in the Source-QP map
+	place host.Place
+	open  atomic.Pointer[vpnSockets]
+}
+
+// vpnSockets is how CNPs leave into a VPN.
+type vpnSockets struct {
+	vpn    *vpn
+	sender *emit.Sender
+	watch  *host.PlaceWatch
+}
+
+// Send implements translator.Sender.
+func (v *vpn) Send(pkts [][]byte) (int, error) {
+	s := v.open.Load()
+	if s == nil {
+		return 0, fmt.Errorf("context %s is not open: 'pncctl status' says why", v.name)
+	}
+	return s.sender.Send(pkts)
+}
+
+// IsLocal implements translator.LocalAddresses.
+func (v *vpn) IsLocal(a netip.Addr) bool {
+	s := v.open.Load()
+	return s != nil && s.watch.IsLocal(a)
+}
+
+// opener opens the sockets for a unit, for senders with these prefixes.
+func (v *vpn) opener(served []netip.Prefix, log logrus.FieldLogger) func() (runner, error) {
+	return func() (runner, error) {
+		w, err := host.WatchPlace(v.place, families(served), log)
+		if err != nil {
+			return nil, err
+		}
+		s := &vpnSockets{vpn: v, watch: w}
+		err = host.Inside(v.place.Namespace, func() error {
+			s.sender, err = emit.Open(emit.Config{Interface: v.place.Device, Mark: v.place.Mark})
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		v.open.Store(s)
+		return s, nil
+	}
+}
+
+// families lists those of some prefixes.
+func families(list []netip.Prefix) (out []int) {
+	has := func(four bool) bool {
+		return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Addr().Is4() == four })
+	}
+	if has(true) {
+		out = append(out, unix.AF_INET)
+	}
+	if has(false) {
+		out = append(out, unix.AF_INET6)
+	}
+	return out
+}
+
+// Run implements runner: it ends when the place is no longer what it was.
+func (s *vpnSockets) Run(ctx context.Context) error {
+	err := s.watch.Run(ctx)
+	s.vpn.open.CompareAndSwap(s, nil) // at once: nothing more may leave
+	return err
+}
+
+// Close implements runner.
+func (s *vpnSockets) Close() error {
+	s.vpn.open.CompareAndSwap(s, nil)
+	return s.sender.Close()
+}
