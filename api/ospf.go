@@ -75,7 +75,22 @@ func (s ospfService) ListLsas(ctx context.Context, r *pncv1.ListLsasRequest) (*p
 		return nil, err
 	}
 	lsas, err := s.ospf.Lsas(ctx, f)
-	return &pncv1.ListLsasResponse{Lsas: lsas}, err
+	if err == nil && len(lsas) == 0 && f.Router.IsValid() {
+		err = s.knownRouter(ctx, f)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &pncv1.ListLsasResponse{Lsas: lsas}, nil
+}
+
+// knownRouter is NotFound for a router of which no LSA is there.
+func (s ospfService) knownRouter(ctx context.Context, f LsaFilter) error {
+	all, err := s.ospf.Lsas(ctx, LsaFilter{Version: f.Version, Router: f.Router})
+	if err == nil && len(all) == 0 {
+		err = NotFound("no LSA of router %s is known", f.Router)
+	}
+	return err
 }
 
 // dottedQuad reads a router ID or area ID, which may be a number, too. An empty one is invalid: any.

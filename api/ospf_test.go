@@ -63,6 +63,11 @@ func TestLSAsAreFiltered(t *testing.T) {
 		_, err := ospf.ListLsas(deadline(t), req)
 		t.Run(name, func(t *testing.T) { wantCode(t, err, codes.InvalidArgument, "") })
 	}
+	_, err := ospf.ListLsas(deadline(t), &pncv1.ListLsasRequest{Router: "198.51.100.99"})
+	wantCode(t, err, codes.NotFound, "")
+	if res, err := ospf.ListLsas(deadline(t), &pncv1.ListLsasRequest{Router: "192.0.2.1", Type: "grace"}); err != nil || len(res.GetLsas()) != 0 {
+		t.Errorf("a known router without such an LSA: %v, %v", res, err)
+	}
 }
 
 func TestNamesOfLSATypes(t *testing.T) {

@@ -9,6 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	pncv1 "pncd/api/pnc/v1"
 )
 
@@ -113,7 +116,7 @@ func (l *ospfLab) leafLSAs(node, router string) (out []ospfLSA) {
 	ctx, cancel := context.WithTimeout(l.ctx, 10*time.Second)
 	defer cancel()
 	r, err := pncv1.NewOspfServiceClient(l.dial(node)).ListLsas(ctx, &pncv1.ListLsasRequest{Router: router})
-	if err != nil {
+	if err != nil && status.Code(err) != codes.NotFound { // nothing of the router is there yet, or any more
 		l.t.Fatalf("%s: %v", node, err)
 	}
 	for _, a := range r.GetLsas() {

@@ -82,8 +82,13 @@ func (c *checker) ospfLink(at string, x *OSPFLink, o *OSPF) {
 	c.seconds(at+".transmit_delay", x.TransmitDelay, time.Second, maxLSAge-time.Second)
 	c.want(x.Instance == 0 || o.version == 3, at+".instance", "only OSPFv3 has instance IDs")
 	c.within(at+".max_neighbors", x.MaxNeighbors, 1, 10000)
+	ids := map[uint16]int{}
 	for i := range x.Keys {
-		c.ospfKey(index(at+".keys", i), &x.Keys[i], o.version)
+		k, key := &x.Keys[i], index(at+".keys", i)
+		c.ospfKey(key, k, o.version)
+		first, twice := ids[k.ID]
+		c.want(!twice || k.Algorithm == "simple", key+".id", "%d is keys[%d] already: a receiver finds the key by its ID", k.ID, first)
+		ids[k.ID] = i
 	}
 }
 

@@ -68,6 +68,7 @@ func TestOSPFProblems(t *testing.T) {
 		{"link twice", link + "    - interface: ospf0\n", "line 5: ospfv2.links[1].interface: ospf0 is links[0] already"},
 		{"interface", ospfv2Base + "  links: [{interface: \"a b\"}]\n", "ospfv2.links[0].interface:"},
 		{"type", link + "      type: nbma\n", "line 5: ospfv2.links[0].type: \"nbma\" is none of point-to-point, broadcast"},
+		{"key ID twice", link + "      keys: [{id: 1, algorithm: md5, password: a}, {id: 1, algorithm: hmac-sha-1, password: b}]\n", "line 5: ospfv2.links[0].keys[1].id: 1 is keys[0] already"},
 		{"half seconds", link + "      hello: 1500ms\n", "line 5: ospfv2.links[0].hello: 1.5s is not a whole number of seconds"},
 		{"no hello", link + "      hello: 0s\n", "ospfv2.links[0].hello: 0s is not between"},
 		{"dead", link + "      hello: 10s\n      dead: 10s\n", "line 6: ospfv2.links[0].dead: must be more than hello"},
