@@ -112,6 +112,7 @@ type chain struct {
 	router   *taptest.NS
 	receiver *taptest.NS
 	in       *taptest.Injector
+	source   *frameSource // sends instead of in, unless nil
 	frames   [][]byte
 	next     int // frame to be sent
 	frameLen int
@@ -173,6 +174,12 @@ func newChain(flows int) (c *chain, err error) {
 	return c, nil
 }
 
+// Flow i has UDP source port firstPort + i modulo firstPorts, and Destination QP firstQP + i.
+const (
+	firstPort, firstPorts = 49152, 16384
+	firstQP               = 0x100
+)
+
 // makeFrames makes a frame of 122 octets for each flow.
 func (c *chain) makeFrames(target netip.Addr, flows int) error {
 	mac, err := c.router.MAC("r0")
@@ -181,8 +188,8 @@ func (c *chain) makeFrames(target netip.Addr, flows int) error {
 	}
 	for i := range flows {
 		ip, err := roce.AppendPacket(nil, &roce.PacketSpec{
-			Src: netip.MustParseAddr("10.1.0.2"), Dst: target, TOS: 2, IPID: 1, SrcPort: 49152 + uint16(i%16384),
-			BTH:  roce.BTH{Opcode: 0x0A, PKey: roce.DefaultPKey, DestQP: uint32(0x100 + i), AckReq: true},
+			Src: netip.MustParseAddr("10.1.0.2"), Dst: target, TOS: 2, IPID: 1, SrcPort: firstPort + uint16(i%firstPorts),
+			BTH:  roce.BTH{Opcode: 0x0A, PKey: roce.DefaultPKey, DestQP: uint32(firstQP + i), AckReq: true},
 			Body: make([]byte, 64),
 		})
 		if err != nil {
@@ -197,6 +204,9 @@ func (c *chain) makeFrames(target netip.Addr, flows int) error {
 }
 
 func (c *chain) close() {
+	if c.source != nil {
+		c.source.close()
+	}
 	if c.in != nil {
 		_ = c.in.Close()
 	}
@@ -213,6 +223,9 @@ type turnResult struct {
 
 // send sends the next batch, each frame with its flow's next PSN.
 func (c *chain) send() error {
+	if c.source != nil {
+		return c.source.send()
+	}
 	const psn = 14 + 20 + 8 + 8
 	batch := c.frames[c.next : c.next+sendBatch]
 	for _, f := range batch {

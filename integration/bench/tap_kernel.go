@@ -51,14 +51,22 @@ func kernelTap(name, seenName string, mode kernel.Mode) (results []Result, err e
 	}()
 
 	k := kernelChain{chain: c, tap: t}
-	if err := k.decide(); err != nil {
-		return nil, err
+	if mode == kernel.XDPNative {
+		if c.source, err = newFrameSource(c); err != nil {
+			return nil, err
+		}
 	}
-	before, err := t.Counters()
-	if err != nil {
-		return nil, err
-	}
-	results, err = c.compare(name, seenName, k.forward)
+	var before kernel.Counters
+	err = c.spaces[0].Do(func() (err error) { // the sender's namespace, for c.source
+		if err := k.decide(); err != nil {
+			return err
+		}
+		if before, err = t.Counters(); err != nil {
+			return err
+		}
+		results, err = c.compare(name, seenName, k.forward)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +94,11 @@ func (k *kernelChain) decide() error {
 	if err != nil {
 		return err
 	}
-	for range len(k.frames) / sendBatch {
+	rounds := len(k.frames) / sendBatch
+	if k.source != nil {
+		rounds = (len(k.frames) + frameRuns - 1) / frameRuns
+	}
+	for range rounds {
 		if err := k.send(); err != nil {
 			return errors.Join(err, detach())
 		}

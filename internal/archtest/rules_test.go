@@ -110,7 +110,7 @@ var libraries = []struct {
 	{"github.com/vishvananda", []string{"dataplane/boundary", "dataplane/host", "dataplane/tap/kernel", "dataplane/tap/taptest", "dataplane/translate", "internal/labtraffic", "integration/...", "cmd/pnclab"}},
 	{"github.com/google/nftables", []string{"dataplane/boundary"}},
 	{"github.com/mdlayher/netlink", []string{"dataplane/boundary"}},
-	{"github.com/cilium/ebpf", []string{"dataplane/bpf/bpftest", "dataplane/detect/tcx", "dataplane/translate", "dataplane/tap/kernel"}},
+	{"github.com/cilium/ebpf", []string{"integration/bench", "dataplane/bpf/bpftest", "dataplane/detect/tcx", "dataplane/translate", "dataplane/tap/kernel"}},
 	{"github.com/gopacket", []string{"internal/labtraffic", "integration/..."}},
 	{"google.golang.org/grpc", []string{"api/...", "bgp/engine", "internal/ctl", "integration/...", "cmd/pnclab"}},
 	{"net/http", []string{"internal/telemetry", "internal/ctl"}},
