@@ -28,7 +28,7 @@ type Detector struct {
 	closing chan struct{}
 	once    sync.Once
 
-	mu     sync.Mutex // guards what follows, and the maps against Close
+	mu     sync.Mutex // guards what follows, and link and maps against Close
 	closed bool
 	left   unread
 	last   Counters // when it was closed
@@ -116,8 +116,14 @@ func (d *Detector) Interface() string { return d.name }
 // ProgramName is the program's name in the kernel.
 const ProgramName = "detect_tcx"
 
-// IDs returns the kernel's numbers of the program and of the link that holds it, as bpftool(8) shows them.
+// IDs returns the kernel's numbers of the program and of the link that holds it, as bpftool(8) shows them. After Close it is
+// ErrClosed.
 func (d *Detector) IDs() (program, attachment uint32, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.isClosing() {
+		return 0, 0, fmt.Errorf("detector: %s: %w", d.name, ErrClosed)
+	}
 	p, err := d.prog.Info()
 	if err != nil {
 		return 0, 0, fmt.Errorf("detector: %s: program: %w", d.name, err)
@@ -130,8 +136,13 @@ func (d *Detector) IDs() (program, attachment uint32, err error) {
 	return uint32(id), uint32(l.ID), nil
 }
 
-// Check returns nil while the program is on the link, and else an error that wraps ErrDetached.
+// Check returns nil while the program is on the link, and else an error that wraps ErrDetached or ErrClosed.
 func (d *Detector) Check() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.isClosing() {
+		return fmt.Errorf("detector: %s: %w", d.name, ErrClosed)
+	}
 	info, err := d.link.Info()
 	if err != nil {
 		return fmt.Errorf("detector: %s: link: %w", d.name, err)
@@ -147,8 +158,7 @@ func (d *Detector) Check() error {
 func (d *Detector) Close() error {
 	var err error
 	d.once.Do(func() {
-		close(d.closing)
-		err = errors.Join(d.link.Close(), d.reader.Flush())
+		err = errors.Join(d.detach(), d.reader.Flush())
 		d.running.Lock()
 		defer d.running.Unlock()
 		d.mu.Lock()
@@ -159,6 +169,13 @@ func (d *Detector) Close() error {
 		err = errors.Join(err, d.release())
 	})
 	return err
+}
+
+func (d *Detector) detach() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	close(d.closing)
+	return d.link.Close()
 }
 
 // drain reads the ring buffer to its end; the program is off the link.
