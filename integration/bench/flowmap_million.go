@@ -89,7 +89,7 @@ func (t *flowTraffic) playSelected(m *flowmap.Map) {
 				}
 				o.Packet, o.IfIndex, o.At, o.Before = p, 1+i&1, t.now, &before
 				m.Observe(&o)
-				for told = m.Due(told[:0]); len(told) > 0; told = m.Due(told[:0]) {
+				for told = m.Due(told[:0], t.now); len(told) > 0; told = m.Due(told[:0], t.now) {
 					for _, d := range told {
 						sights[d.Flow] = d.Sight
 					}

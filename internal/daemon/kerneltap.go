@@ -153,7 +153,7 @@ func (k *kernelTap) observe(e *kernel.Event) {
 // tell tells the program what the map wants to be shown.
 func (k *kernelTap) tell() {
 	for {
-		k.due = k.l.flows.Due(k.due[:0])
+		k.due = k.l.flows.Due(k.due[:0], k.l.now())
 		if len(k.due) == 0 {
 			return
 		}
@@ -288,7 +288,7 @@ func (k *kernelTap) sweep(now time.Time) {
 	err := k.tap.Each(func(id kernel.Key, f kernel.Flow) bool {
 		live++
 		flow := flowOf(&id)
-		k.l.flows.Seen(flow, f.LastSeen)
+		k.l.flows.Seen(flow, progressOf(&f.Progress))
 		if f.State == kernel.Followed {
 			if _, v := k.l.flows.Lookup(flow.Key, now); v == flowmap.Miss {
 				_ = k.tap.SetState(id, kernel.Watched) // one that is gone needs nothing

@@ -93,7 +93,7 @@ func benchmarkLookup(b *testing.B, settle bool) {
 	tr := newBenchTraffic(100_000, 50, kernelPort)
 	tr.selects = settle
 	tr.play(m, 8*len(tr.pkts))
-	for told := make([]Telling, 0, 64); len(m.Due(told)) > 0; {
+	for told := make([]Telling, 0, 64); len(m.Due(told, tr.now)) > 0; {
 	}
 	m.Tick(tr.now)
 	if n := m.settled.count.Load(); (n == 100_000) != settle {

@@ -104,7 +104,7 @@ func FuzzCatchUp(f *testing.F) {
 			}
 			tap.p = *b
 			m.Observe(&Observation{Packet: p, IfIndex: fl.ifIndex, At: now, Before: b})
-			for told = m.Due(told[:0]); len(told) > 0; told = m.Due(told[:0]) {
+			for told = m.Due(told[:0], now); len(told) > 0; told = m.Due(told[:0], now) {
 				tap.told += len(told)
 			}
 			m.Lookup(fl.key(), now)
@@ -112,7 +112,7 @@ func FuzzCatchUp(f *testing.F) {
 			case 1:
 				m.Tick(now)
 			case 2:
-				m.Seen(FlowID{Key: fl.key(), SrcPort: fl.port}, now)
+				m.Seen(FlowID{Key: fl.key(), SrcPort: fl.port}, Progress{Sight: Sight(in[6] % 3), LastSeen: now})
 				now = now.Add(300 * time.Millisecond)
 			case 3:
 				m.Doubt(now)

@@ -3,18 +3,18 @@ package flowmap
 import (
 	"bytes"
 	"net/netip"
-	"time"
 )
 
 // Seen tells the map when a tap that selects saw a flow last, so that an entry whose packets are not shown does not age.
-// Call it for the tap's flows several times in Config.AgeAfter. Nothing else is learned from it: an entry that
-// is not there, or whose packets come from another UDP source port, stays as it is.
-func (m *Map) Seen(f FlowID, at time.Time) {
+// Call it for the tap's flows several times in Config.AgeAfter. A tap that shows less of a flow than the map believes is told
+// again. Nothing else is learned from it: an entry that is not there, or whose packets come from another UDP source port,
+// stays as it is.
+func (m *Map) Seen(f FlowID, p Progress) {
 	key, from := m.pairOf(f.Sender, f.Receiver, f.Context, f.VLAN)
 	sh := m.shardOf(&key)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	k, seen := streamKeyOf(&key, from, f.DestQP), at.UnixNano()
+	k, seen := streamKeyOf(&key, from, f.DestQP), p.LastSeen.UnixNano()
 	s := sh.streams[k]
 	if s == nil {
 		if e, ok := m.settled.find(&k); ok && m.settled.at(e).flowID(e.side()) == f {
@@ -24,6 +24,11 @@ func (m *Map) Seen(f FlowID, at time.Time) {
 	}
 	if !s.selected() || s.flowID() != f {
 		return
+	}
+	if p.Sight != Watched && s.tap.sight == Watched {
+		sh.setSight(s, p.Sight)
+		s.tap.stale = true
+		sh.review(s)
 	}
 	sh.touch(s, seen)
 	if s.lastAt-s.notedAt >= noteStep {

@@ -167,7 +167,7 @@ func TestSettledPairLivesByTheSweep(t *testing.T) {
 	l, n := settled(t)
 	for range 100 {
 		l.wait(time.Second)
-		l.m.Seen(FlowID{Key: n.ab.key(), SrcPort: n.ab.port}, l.now)
+		l.m.Seen(FlowID{Key: n.ab.key(), SrcPort: n.ab.port}, Progress{Sight: Followed, LastSeen: l.now})
 	}
 	l.paired(n, SourcePort)
 	l.settled(1)

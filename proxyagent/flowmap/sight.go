@@ -74,7 +74,7 @@ type selected struct {
 	resumed bool  // the stream was settled: how far it is comes with its next packet
 	again   bool  // the stream has another identity: the tap takes it while it watches
 	sight   Sight // what the tap shows, as far as known
-	toldAt  int64 // time of the packet upon which the tap was told last
+	toldAt  int64 // when the tap was told last
 }
 
 // want is what the map wants to be shown of the stream.
@@ -122,15 +122,16 @@ type Telling struct {
 
 // Due appends to list, up to its capacity, what a tap that selects must be told since the last call, and returns it.
 // What did not fit comes with the next call: call it after Observe and Tick, from one goroutine, until it
-// returns nothing. A flow that the tap does not know any more needs no telling.
-func (m *Map) Due(list []Telling) []Telling {
+// returns nothing. A flow that the tap does not know any more needs no telling. now is the tap's, which may be well ahead
+// of the packets that it has shown.
+func (m *Map) Due(list []Telling, now time.Time) []Telling {
 	for marks := m.due.Load(); marks != 0 && len(list) < cap(list); marks &= marks - 1 {
-		list = m.shards[bits.TrailingZeros64(marks)].tellings(list)
+		list = m.shards[bits.TrailingZeros64(marks)].tellings(list, now.UnixNano())
 	}
 	return list
 }
 
-func (sh *shard) tellings(list []Telling) []Telling {
+func (sh *shard) tellings(list []Telling, now int64) []Telling {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	n := 0
@@ -146,7 +147,7 @@ func (sh *shard) tellings(list []Telling) []Telling {
 		}
 		sh.setSight(s, w)
 		s.tap.stale = s.tap.stale || w != Watched
-		s.tap.toldAt = s.lastAt
+		s.tap.toldAt = now
 		list = append(list, Telling{s.flowID(), w})
 		if w == Followed {
 			sh.settling(s.link)

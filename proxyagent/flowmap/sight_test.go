@@ -51,7 +51,7 @@ func TestFollowedPairIsShownNothingWhileItGoesOn(t *testing.T) {
 	if shown := l.selector.shown - before; shown != 0 {
 		t.Fatalf("%d of 140,000 packets were shown", shown)
 	}
-	l.m.Seen(FlowID{Key: n.ab.key(), SrcPort: n.ab.port}, l.now)
+	l.m.Seen(FlowID{Key: n.ab.key(), SrcPort: n.ab.port}, Progress{Sight: Followed, LastSeen: l.now})
 	l.paired(n, SourcePort)
 	if c := l.m.Counters(); c.Withdrawn != 0 || c.Contradicted != 0 {
 		t.Fatalf("%+v", c)
@@ -171,7 +171,7 @@ func TestFollowedPairLivesByWhatTheTapHasSeen(t *testing.T) {
 			l.exchange(n, highStart+6+i, 1)
 			l.wait(time.Second)
 			if sweep {
-				l.m.Seen(FlowID{Key: n.ab.key(), SrcPort: n.ab.port}, l.now)
+				l.m.Seen(FlowID{Key: n.ab.key(), SrcPort: n.ab.port}, Progress{Sight: Followed, LastSeen: l.now})
 				l.paired(n, SourcePort)
 			}
 			l.m.Tick(l.now) // asks the tap before it ages a pair out
@@ -212,7 +212,7 @@ func TestTellingsAreBoundedAndNotLost(t *testing.T) {
 	told := map[FlowID]Sight{}
 	buffer := make([]Telling, 0, 3)
 	for range 100 {
-		list := l.m.Due(buffer)
+		list := l.m.Due(buffer, l.now)
 		if len(list) > 3 {
 			t.Fatalf("%d tellings in room for 3", len(list))
 		}
@@ -305,4 +305,22 @@ func TestAdoptKeepsTheBound(t *testing.T) {
 		}
 	}, l.now)
 	counted(t, m, 1)
+}
+
+// A tap that was told to follow a flow after packets that the map had not been shown yet shows nothing more, and the map
+// believes that it does.
+func TestTapThatShowsLessThanTheMapBelievesIsToldAgain(t *testing.T) {
+	l, n := following(t)
+	id := FlowID{Key: n.ab.key(), SrcPort: n.ab.port}
+	fl := l.selector.model.Flows[modelKey(id)]
+	l.request(n.ab, highStart+500_000) // a jump: the flow is watched
+	fl.State = kerneltest.Followed     // what was under way
+	l.m.Seen(id, Progress{Sight: Followed, LastSeen: l.now})
+	if list := l.m.Due(make([]Telling, 0, 8), l.now); len(list) != 1 || list[0] != (Telling{id, Watched}) {
+		t.Fatalf("told %v", list)
+	}
+	l.m.Seen(id, Progress{Sight: Watched, LastSeen: l.now})
+	if list := l.m.Due(make([]Telling, 0, 8), l.now); len(list) != 0 {
+		t.Fatalf("told %v", list)
+	}
 }

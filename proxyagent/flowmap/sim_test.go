@@ -59,6 +59,7 @@ type simConfig struct {
 	gap      time.Duration // mean time between the messages of one connection
 	selects  time.Duration // the interval of a tap in the kernel that selects; 0: the tap shows all
 	settles  bool          // what is followed is settled at once
+	program  *program      // selects, in place of its model
 	config   Config
 }
 
@@ -176,6 +177,7 @@ func newSim(cfg simConfig, seed uint64) *sim {
 		if cfg.settles {
 			s.m.settleAfter, s.selector.ticks = 0, true
 		}
+		s.selector.program = cfg.program
 	}
 	for range cfg.n {
 		s.connect([2]uint32{s.newQP(0), s.newQP(1)}, 0)

@@ -12,13 +12,16 @@ import (
 type selector struct {
 	m     *Map
 	model *kerneltest.Model
-	delay int64 // the ring buffer's: what is told meanwhile comes too late for the packets in it
-	queue []selectedPacket
-	next  int // in queue
-	told  []Telling
-	shown int
-	ticks bool  // the map ticks each millisecond
-	tick  int64 // the last one
+	// program, when it is there, selects in place of the model.
+	program *program
+	delay   int64 // the ring buffer's: what is told meanwhile comes too late for the packets in it
+	queue   []selectedPacket
+	next    int // in queue
+	told    []Telling
+	shown   int
+	now     int64 // when the latest packet passed
+	ticks   bool  // the map ticks each millisecond
+	tick    int64 // the last one
 }
 
 type selectedPacket struct {
@@ -39,6 +42,9 @@ func newSelector(m *Map, interval, delay time.Duration) *selector {
 
 // Progress implements Tap.
 func (f *selector) Progress(id FlowID) (Progress, bool) {
+	if f.program != nil {
+		return f.program.lookup(id)
+	}
 	fl := f.model.Flows[modelKey(id)]
 	if fl == nil {
 		return Progress{}, false
@@ -62,10 +68,13 @@ func progressOf(f *kerneltest.Flow, sight uint8) Progress {
 // observe takes a packet that passes the tap; after, if any, is called when the map has been shown what it will be.
 func (f *selector) observe(o *Observation, after func()) {
 	at := o.At.UnixNano()
+	f.now = at
 	q := selectedPacket{pkt: *o.Packet, ifIndex: o.IfIndex, at: at, after: after}
 	copy(q.body[:], o.Packet.Body)
 	if o.Packet.IsMAD() {
 		q.reason = 1
+	} else if f.program != nil {
+		q.reason, q.before = f.program.take(o.Packet, at)
 	} else if o.Packet.BTH.Opcode.Transport() != roce.TransportCNP {
 		var before kerneltest.Flow
 		q.reason, before = f.model.Take(o.Packet, o.IfIndex, at)
@@ -105,12 +114,14 @@ func (f *selector) deliver(until int64) {
 
 func (f *selector) tell() {
 	for {
-		f.told = f.m.Due(f.told[:0])
+		f.told = f.m.Due(f.told[:0], time.Unix(0, f.now))
 		if len(f.told) == 0 {
 			return
 		}
 		for _, t := range f.told {
-			if fl := f.model.Flows[modelKey(t.Flow)]; fl != nil {
+			if f.program != nil {
+				f.program.tell(&t)
+			} else if fl := f.model.Flows[modelKey(t.Flow)]; fl != nil {
 				fl.State = uint8(t.Sight)
 			}
 		}
