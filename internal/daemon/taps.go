@@ -105,7 +105,7 @@ func (l *learner) objects() (out []*pncv1.HostObject) {
 		for _, o := range k.tap.Objects() {
 			out = append(out, &pncv1.HostObject{Kind: pncv1.HostObjectKind_HOST_OBJECT_KIND_BPF_MAP, Name: o.Name, Detail: o.Detail})
 		}
-		for a := range k.attached {
+		for _, a := range slices.SortedFunc(maps.Keys(k.attached), func(a, b *kernel.Attachment) int { return a.IfIndex() - b.IfIndex() }) {
 			o := &pncv1.HostObject{Kind: pncv1.HostObjectKind_HOST_OBJECT_KIND_BPF_PROGRAM}
 			object, err := a.Object()
 			if err == nil {

@@ -1,0 +1,178 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gopacket/gopacket/pcapgo"
+	"github.com/sirupsen/logrus"
+
+	"pncd/dataplane/roce"
+	"pncd/dataplane/tap/kernel"
+	"pncd/dataplane/tap/taptest"
+	"pncd/internal/config"
+	"pncd/internal/testvectors"
+	"pncd/internal/testwait"
+	"pncd/proxyagent/flowmap"
+)
+
+// tapped is a learner with one tap, running, and all that its map has answered.
+type tapped struct {
+	*learner
+	watch    *flowmap.Watch
+	answered map[string]bool
+}
+
+// tapOn runs a learner on an interface of a namespace for the time of the test.
+func tapOn(t *testing.T, ns *taptest.NS, iface string, s tapSettings) *tapped {
+	t.Helper()
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	l := newLearner(flowmap.New(flowmap.Config{}), new(atomic.Uint64), time.Now, log)
+	l.detached = func(string, string) {}
+	var units []runner
+	err := ns.Do(func() error {
+		for _, open := range []func() (runner, error){l.opener(s), l.tapOpener(iface, s, newRingBook())} {
+			r, err := open()
+			if err != nil {
+				return err
+			}
+			units = append(units, r)
+		}
+		return nil
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, len(units))
+	for _, u := range units {
+		go func() { done <- u.Run(ctx) }()
+	}
+	t.Cleanup(func() {
+		cancel()
+		for range units {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+		for _, u := range slices.Backward(units) {
+			if err := u.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if errors.Is(err, kernel.ErrPermission) || errors.Is(err, kernel.ErrNotSupported) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &tapped{learner: l, watch: l.flows.Watch(1 << 16), answered: map[string]bool{}}
+	t.Cleanup(x.watch.Close)
+	return x
+}
+
+// seen is how many packets the tap has seen and handled.
+func (x *tapped) seen() uint64 {
+	n, c := x.programCounts(), x.flows.Counters()
+	n.into(&c)
+	return c.Packets
+}
+
+// answers are all pairs that were answered at some time, and how their entries stand.
+func (x *tapped) answers() string {
+	for len(x.watch.C()) > 0 {
+		if e := (<-x.watch.C()).Entry; e.Known() {
+			x.answered[fmt.Sprintf("%v>%v %#x: %#x by %v", e.Key.Sender, e.Key.Receiver, e.Key.DestQP, e.SourceQP, e.Source)] = true
+		}
+	}
+	var now []string
+	x.flows.Range(time.Now(), func(e flowmap.Entry) bool {
+		now = append(now, fmt.Sprintf("%v>%v %#x: %v", e.Key.Sender, e.Key.Receiver, e.Key.DestQP, e.State))
+		return true
+	})
+	slices.Sort(now)
+	return fmt.Sprint(slices.Sorted(maps.Keys(x.answered)), now)
+}
+
+// The captures' packets pass an interface on which a program taps, and a packet ring: both learners answer the same, of all
+// pairs, by the same source, and close the same.
+func TestCapturesGiveTheSamePairsThroughProgramAndRing(t *testing.T) {
+	for _, mode := range []kernel.Mode{kernel.TCX, kernel.XDP, kernel.Clsact} {
+		for _, name := range []string{"nvme-discover.pcap", "cm-write.pcap", "perftest-no-cm.pcap", "dc-negative.pcap"} {
+			t.Run(mode.String()+"/"+name, func(t *testing.T) {
+				a, b := taptest.Pair(t)
+				ring := tapOn(t, a, "va", tapSettings{ringMiB: 4})
+				program := tapOn(t, a, "va", tapSettings{tapChoice{program: true, mode: mode}, 4, 4096})
+				in := taptest.NeedInjector(t, b, "vb")
+				r, err := pcapgo.NewReader(testvectors.Open(t, name))
+				if err != nil {
+					t.Fatal(err)
+				}
+				var last time.Time
+				var sent uint64
+				for {
+					frame, info, err := r.ReadPacketData()
+					if errors.Is(err, io.EOF) {
+						break
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+					if !last.IsZero() { // the pace of the capture, without its pauses: votes must span a millisecond
+						time.Sleep(min(info.Timestamp.Sub(last), 200*time.Microsecond))
+					}
+					last = info.Timestamp
+					var p roce.Packet
+					if len(frame) > 1514 || roce.ParseEthernet(frame, &p) != nil {
+						continue
+					}
+					if err := in.Send(frame); err != nil {
+						t.Fatal(err)
+					}
+					sent++
+				}
+				if sent == 0 {
+					t.Fatal("no RoCEv2 packet")
+				}
+				testwait.UntilRight(t, func() string {
+					if n, m := ring.seen(), program.seen(); n != sent || m != sent {
+						return fmt.Sprintf("%d packets by the ring, %d by the program, of %d", n, m, sent)
+					}
+					if got, want := program.answers(), ring.answers(); got != want {
+						return fmt.Sprintf("answers\n%s\nof the ring\n%s", got, want)
+					}
+					return ""
+				})
+				if len(ring.answered) == 0 != (name == "dc-negative.pcap") {
+					t.Errorf("answers %v", ring.answered)
+				}
+			})
+		}
+	}
+}
+
+// From rings to a program and back: one of them feeds the map, and what is learned from one is answered with the other.
+func TestOneSourceFeedsTheMapWhileTheTapsChange(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	flows := flowmap.New(flowmap.Config{})
+	l := newLearner(flows, new(atomic.Uint64), func() time.Time { return now }, logrus.New())
+	var program feeder
+	l.take(&l.rings)
+	if !l.feeds(&l.rings, now.Add(-time.Hour)) || l.feeds(&program, now) {
+		t.Error("the first one feeds from its beginning on, and no other")
+	}
+	now = now.Add(time.Second)
+	l.take(&program)
+	if l.feeds(&l.rings, now) || l.feeds(&program, now.Add(-time.Millisecond)) || !l.feeds(&program, now) {
+		t.Error("the second one feeds from where the first one ended")
+	}
+	if c := chooseTap(config.TapRing, nil); c.program {
+		t.Errorf("%+v", c)
+	}
+}
