@@ -121,7 +121,7 @@ func TestLearnedPairsOutliveAKillAndReusedOnesDoNot(t *testing.T) {
 			old, endOld := generate(t, b, p, qps(0x3000, 0x4000, 2))
 			waitFollowed(t, b, p, stays.Pairs()[0], old.Pairs()[0])
 			objects := kernelObjects(t, b)
-			if strings.Count(objects, "BPF_PROGRAM learn_") != 2 || strings.Count(objects, "BPF_MAP") != 4 {
+			if strings.Count(objects, "BPF_PROGRAM learn_") != 2 || strings.Count(objects, "BPF_MAP") < 4 {
 				t.Fatalf("objects:\n%s", objects)
 			}
 			pncd := b.Programs(bed.Proxy)

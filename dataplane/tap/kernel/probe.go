@@ -48,19 +48,17 @@ func Probe() Support {
 		s.TCX, s.Clsact, s.XDP = err, err, err
 		return s
 	}
-	s.Clsact, s.XDP = loads(Clsact), haveXDP()
+	s.Clsact, s.XDP = loads(), haveXDP()
 	if s.TCX = haveTCX(); s.TCX == nil {
 		s.TCX = s.Clsact // it is the same program
-	}
-	if s.XDP == nil {
-		s.XDP = loads(XDP)
 	}
 	return s
 }
 
-// loads tries the program itself: what it needs beyond a type of program is no one feature.
-func loads(m Mode) error {
-	t, err := Open(Config{Mode: m, MaxFlows: minFlows, RingSize: os.Getpagesize()})
+// loads tries the program of TCX and clsact: what it needs beyond a type of program is no one feature, and who asks for no mode by name
+// must get one that works. It takes as long as the verifier does.
+func loads() error {
+	t, err := Open(Config{Mode: Clsact, MaxFlows: minFlows, RingSize: os.Getpagesize()})
 	if err != nil {
 		return err
 	}
