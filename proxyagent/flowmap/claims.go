@@ -60,9 +60,11 @@ func (m *Map) claim(l *link, now int64, exact bool) (lost [2]*link, ok bool) {
 	for i, k := range ends {
 		if lost[i] != nil {
 			c.lose(lost[i])
+			lost[i].answerRevoked(m)
 		}
 		if settled[i] != 0 {
 			c.loseSettled(&m.settled, settled[i])
+			m.answersRevoked(settled[i])
 		}
 		c.held[k] = l
 	}
@@ -97,9 +99,11 @@ func (sh *shard) holder(k claimKey) (l *link, elsewhere bool) {
 	switch {
 	case l != nil && m.shardOf(&l.streams[0].pair.key) != sh:
 		c.lose(l)
+		l.answerRevoked(m)
 		l, elsewhere = nil, true
 	case l == nil && settled && m.shardOf(&m.settled.at(e).pair.Load().key) != sh:
 		c.loseSettled(&m.settled, e)
+		m.answersRevoked(e)
 		elsewhere = true
 	}
 	c.mu.Unlock()

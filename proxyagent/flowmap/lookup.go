@@ -20,6 +20,7 @@ func (m *Map) addStream(s *stream, k flowKey) {
 
 func (m *Map) showStream(s *stream, k flowKey) {
 	m.flows.Compute(k, func(old slot, loaded bool) (slot, xsync.ComputeOp) { return old.with(s, loaded) })
+	s.answerChanged(m)
 }
 
 // removeStream hides a stream from readers and counts it no more.
@@ -30,6 +31,7 @@ func (m *Map) removeStream(s *stream, k flowKey) {
 
 func (m *Map) hideStream(s *stream, k flowKey) {
 	m.flows.Compute(k, func(old slot, loaded bool) (slot, xsync.ComputeOp) { return old.without(s, loaded) })
+	s.answerChanged(m)
 }
 
 // with is the slot with one more stream; loaded says whether there was one.

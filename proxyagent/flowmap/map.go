@@ -46,6 +46,7 @@ type Map struct {
 	due      atomic.Uint64 // shards with something due, a bit each
 	rocev1   atomic.Uint64
 	watchers watchers
+	onAnswer atomic.Pointer[func(Key)]
 }
 
 // New makes an empty map. It panics on a configuration that Validate refuses.

@@ -38,6 +38,7 @@ func (sh *shard) store(s *stream, a *answer) {
 	if sh.m.watching() {
 		sh.m.tell(s.entry(s.key(), a))
 	}
+	s.answerChanged(sh.m)
 }
 
 func (sh *shard) publishLink(l *link, state State, at int64, detail string) {

@@ -80,6 +80,9 @@ func (m *Map) setMeta(s *stream, meta uint64) {
 		return
 	}
 	s.meta.Store(meta)
+	if uint16(meta) != uint16(old) {
+		s.answerChanged(m) // the P_Key is part of it
+	}
 	was, had := s.tupleOf(old)
 	is, has := s.tupleOf(meta)
 	if had == has && was == is {

@@ -1,0 +1,41 @@
+package flowmap
+
+// OnAnswer sets a function that is called each time that the answer of a key may have become another one but by age: at once,
+// before the packet that changed it is done with, and from any goroutine. It is for who keeps copies of answers: a
+// copy that is made by Lookup within the call, and under a lock that all such calls take, is never behind the map. Age
+// is for the copy to count, from Entry.LastSeen. f may call Lookup, and no other method of the map. nil ends the calls;
+// those that are under way may still end after that.
+func (m *Map) OnAnswer(f func(Key)) {
+	if f == nil {
+		m.onAnswer.Store(nil)
+		return
+	}
+	m.onAnswer.Store(&f)
+}
+
+// answerChanged calls the function.
+func (s *stream) answerChanged(m *Map) {
+	if f := m.onAnswer.Load(); f != nil {
+		(*f)(s.key())
+	}
+}
+
+// answersRevoked is answerRevoked for a settled pair. That pairs are settled and unsettled changes no answer.
+func (m *Map) answersRevoked(e settledRef) {
+	f := m.onAnswer.Load()
+	if f == nil {
+		return
+	}
+	for side := range uint8(2) {
+		if k, ok := m.settled.at(e).key(side); ok {
+			(*f)(k)
+		}
+	}
+}
+
+// answerRevoked is answerChanged for the two directions of a link that answers nothing any more.
+func (l *link) answerRevoked(m *Map) {
+	for _, s := range l.streams {
+		s.answerChanged(m)
+	}
+}
