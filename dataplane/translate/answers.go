@@ -46,6 +46,7 @@ type pacing struct {
 type entry struct {
 	index uint32
 	pace  *pacing
+	until time.Time
 }
 
 // answers keeps account of the places in the program's arrays.
@@ -83,6 +84,26 @@ func (t *Translator) Answers() int {
 	t.answers.mu.Lock()
 	defer t.answers.mu.Unlock()
 	return len(t.answers.entries)
+}
+
+// Has reports whether a flow has an answer, and until when it is one.
+func (t *Translator) Has(f Flow) (until time.Time, ok bool) {
+	t.answers.mu.Lock()
+	defer t.answers.mu.Unlock()
+	e, ok := t.answers.entries[f]
+	return e.until, ok
+}
+
+// Evict removes an answer, whichever, to make room.
+func (t *Translator) Evict() error {
+	a := t.answers
+	a.mu.Lock()
+	var f Flow
+	for f = range a.entries {
+		break
+	}
+	a.mu.Unlock()
+	return a.remove(f)
 }
 
 // Flows lists the flows that have an answer, in no order.
@@ -145,7 +166,7 @@ func (a *answers) put(f Flow, ans *Answer) error {
 	if there {
 		a.unuse(e.pace)
 	}
-	a.entries[f] = entry{e.index, p}
+	a.entries[f] = entry{e.index, p, ans.Until}
 	return nil
 }
 

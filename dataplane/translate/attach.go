@@ -15,6 +15,7 @@ type Attachment struct {
 	t       *Translator
 	name    string
 	ifIndex int
+	mac     [6]byte
 	native  bool
 	link    link.Link
 }
@@ -44,20 +45,38 @@ func (t *Translator) Attach(name string, accepted bool) (*Attachment, error) {
 	if t.closed {
 		return fail(ErrClosed)
 	}
-	port := translatePort{Mac: [6]byte(attrs.HardwareAddr)}
-	if accepted {
-		port.Accepted = 1
-	}
-	a := &Attachment{t: t, name: name, ifIndex: attrs.Index}
+	a := &Attachment{t: t, name: name, ifIndex: attrs.Index, mac: [6]byte(attrs.HardwareAddr)}
 	if a.link, a.native, err = attach(t.programs.Translate, attrs.Index); err != nil {
 		return fail(err)
 	}
 	// Only now: the program may send by an interface that it is on.
-	if err := t.maps.Ports.Update(uint32(attrs.Index), &port, ebpf.UpdateAny); err != nil {
+	if err := a.write(accepted); err != nil {
 		return fail(errors.Join(err, a.link.Close()))
 	}
 	t.attached[attrs.Index] = a
 	return a, nil
+}
+
+// write tells the program of the interface.
+func (a *Attachment) write(accepted bool) error {
+	port := translatePort{Mac: a.mac}
+	if accepted {
+		port.Accepted = 1
+	}
+	return a.t.maps.Ports.Update(uint32(a.ifIndex), &port, ebpf.UpdateAny)
+}
+
+// SetAccepted changes whether notifications may come in by the interface.
+func (a *Attachment) SetAccepted(accepted bool) error {
+	a.t.mu.Lock()
+	defer a.t.mu.Unlock()
+	if a.t.attached[a.ifIndex] != a {
+		return fmt.Errorf("kernel translator: %s: %w", a.name, ErrClosed)
+	}
+	if err := a.write(accepted); err != nil {
+		return fmt.Errorf("kernel translator: %s: %w", a.name, err)
+	}
+	return nil
 }
 
 func attach(prog *ebpf.Program, ifIndex int) (l link.Link, native bool, err error) {
@@ -82,6 +101,24 @@ func (a *Attachment) Interface() string { return a.name }
 
 // Native reports whether the program is in the driver, or else in the stack.
 func (a *Attachment) Native() bool { return a.native }
+
+// IfIndex returns the interface's index.
+func (a *Attachment) IfIndex() int { return a.ifIndex }
+
+// Close takes the program off the interface, and CNPs leave by it no more. A second Close does nothing.
+func (a *Attachment) Close() error {
+	a.t.mu.Lock()
+	defer a.t.mu.Unlock()
+	if a.t.attached[a.ifIndex] != a {
+		return nil
+	}
+	delete(a.t.attached, a.ifIndex)
+	err := a.t.maps.Ports.Delete(uint32(a.ifIndex))
+	if err = errors.Join(err, a.link.Close()); err != nil {
+		return fmt.Errorf("kernel translator: %s: detach: %w", a.name, err)
+	}
+	return nil
+}
 
 // Check returns nil while the program is on the interface, and an error that wraps ErrNoInterface once that was deleted
 // or has left the namespace.

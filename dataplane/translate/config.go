@@ -29,8 +29,7 @@ type Config struct {
 	// MaxAnswers bounds the answers, 1 to 16,777,216; beside each there is room for the pacing of two Source QPs. Some 400
 	// octets for each are allocated at once.
 	MaxAnswers int
-	RingSize   int    // octets of the ring buffer of events: a power of two, at least a page
-	Receipts   uint64 // receipt numbers that were used before
+	RingSize   int // octets of the ring buffer of events: a power of two, at least a page
 }
 
 // Policy is what the program holds notifications to, and how it answers them.
@@ -53,7 +52,7 @@ type Policy struct {
 
 // Errors, matched with errors.Is.
 var (
-	ErrPermission   = errors.New("needs CAP_BPF and CAP_NET_ADMIN")
+	ErrPermission   = errors.New("needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN")
 	ErrNotSupported = errors.New("not supported by this kernel")
 	ErrNoInterface  = errors.New("no such interface")
 	ErrBusy         = errors.New("another XDP program is on the interface")
@@ -119,11 +118,18 @@ func (p *Policy) Validate() error {
 func explain(err error) error {
 	var refused *ebpf.VerifierError // its errno may be EACCES
 	switch {
-	case errors.As(err, &refused) && len(refused.Log) > 0:
+	case errors.As(err, &refused) && len(refused.Log) > 0 && has(unix.CAP_PERFMON):
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
 		return fmt.Errorf("%w: run as root or grant the capabilities (%w)", ErrPermission, err)
 	case errors.Is(err, ebpf.ErrNotSupported), errors.Is(err, link.ErrNotSupported):
 		return fmt.Errorf("%w: %w", ErrNotSupported, err)
 	}
 	return err
+}
+
+// has reports whether the calling thread has a capability.
+func has(capability uint) bool {
+	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var set [2]unix.CapUserData
+	return unix.Capget(&head, &set[0]) == nil && set[capability/32].Effective&(1<<(capability%32)) != 0
 }

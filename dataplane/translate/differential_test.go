@@ -139,7 +139,9 @@ func newDifferential(t *testing.T) *differential {
 	}
 	cfg := d.userConfig()
 	d.reference, d.behind = newUser(t, cfg, d.flows), newUser(t, cfg, d.flows)
-	d.behind.SetShares(shares{b.Translator}, 0)
+	if err := d.behind.Share(func(used uint64) (translator.Shares, error) { return shares{b.Translator}, b.SetReceipts(used) }); err != nil {
+		t.Fatal(err)
+	}
 	for _, s := range []struct{ sender, receiver netip.Addr }{
 		{here4, receiver4}, {there4, receiver4}, {here6, receiver6}, {there6, receiver6}, {silent4, receiver4}, {lost4, receiver4}, {localSender, receiver4},
 	} {

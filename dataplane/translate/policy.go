@@ -92,7 +92,7 @@ func (t *Translator) SetPolicy(p Policy) error {
 		return fail("suspend", err)
 	}
 	if t.policy.Depth == 0 { // the first one: the bucket is full
-		if err := t.fillBucket(next.Depth); err != nil {
+		if err := t.changeTotal(func(total *translateTotal) { total.Credit = next.Depth }); err != nil {
 			return fail("total", err)
 		}
 	}
@@ -109,15 +109,6 @@ func (t *Translator) SetPolicy(p Policy) error {
 		return fail("resume", err)
 	}
 	return nil
-}
-
-func (t *Translator) fillBucket(depth uint64) error {
-	var total translateTotal
-	if err := t.maps.Totals.LookupWithFlags(uint32(0), &total, ebpf.LookupLock); err != nil {
-		return err
-	}
-	total.Credit = depth
-	return t.maps.Totals.Update(uint32(0), &total, ebpf.UpdateLock)
 }
 
 // write puts a policy in the map. The caller holds the lock.

@@ -51,7 +51,26 @@ func (t *Translator) Take(context uint32, sender netip.Addr, qp uint32) (Outcome
 	return Outcome(ne.Uint32(out[4:])), ne.Uint64(out[8:]), nil
 }
 
-// Receipts is how many receipt numbers were given, those before Open included.
+// SetReceipts sets how many receipt numbers were given before; it is for before the policy is in force.
+func (t *Translator) SetReceipts(n uint64) error {
+	err := t.changeTotal(func(total *translateTotal) { total.Receipt = n })
+	if err != nil {
+		return fmt.Errorf("kernel translator: receipt numbers: %w", err)
+	}
+	return nil
+}
+
+// changeTotal is for while no packet is decided.
+func (t *Translator) changeTotal(change func(*translateTotal)) error {
+	var total translateTotal
+	if err := t.maps.Totals.LookupWithFlags(uint32(0), &total, ebpf.LookupLock); err != nil {
+		return err
+	}
+	change(&total)
+	return t.maps.Totals.Update(uint32(0), &total, ebpf.UpdateLock)
+}
+
+// Receipts is how many receipt numbers were given, those before SetReceipts included.
 func (t *Translator) Receipts() (uint64, error) {
 	var total translateTotal
 	if err := t.maps.Totals.LookupWithFlags(uint32(0), &total, ebpf.LookupLock); err != nil {

@@ -147,6 +147,7 @@ struct work {
 	__be16 from_port;
 	__u8   ttl, length, v6;
 	__u8   unused[3];
+	__u64  frame; // octets
 	__u64  now;
 	struct flow_key key;
 	struct ready    answer;
@@ -249,12 +250,15 @@ INLINE __u64 clock(void)
 	return turned ? turned_to : bpf_ktime_get_ns();
 }
 
+// Loops over packets are unrolled, so that offsets are constants.
+#define UNROLL _Pragma("clang loop unroll(full)")
+
 INLINE int same(const void *a, const void *b, const int n)
 {
-	const __u8 *x = a, *y = b;
+	const __u16 *x = a, *y = b;
 	int d = 0;
-#pragma unroll
-	for (int i = 0; i < n; i++)
+	UNROLL
+	for (int i = 0; i < n / 2; i++)
 		d |= x[i] ^ y[i];
 	return !d;
 }
@@ -272,7 +276,7 @@ INLINE __u16 fold(__u64 sum)
 // add sums n octets, a multiple of 4.
 INLINE __u64 add(__u64 sum, const void *p, const int n)
 {
-#pragma unroll
+	UNROLL
 	for (int i = 0; i < n; i += 4) {
 		__u32 v;
 		__builtin_memcpy(&v, p + i, 4);
@@ -301,7 +305,8 @@ INLINE int up(struct counters *c, __u32 why)
 // read_udp takes the datagram after sum, that of the pseudo header without the length.
 INLINE int read_udp(struct work *w, struct udp_header *u, void *end, __u32 octets, __u64 sum)
 {
-	if (bpf_ntohs(u->len) != octets)
+	__u16 given = u->sum, len = u->len;
+	if (bpf_ntohs(len) != octets)
 		return NOT_OURS; // the stack drops it, or takes less than there is
 	w->from_port = u->src;
 	w->length = octets - UDP_LEN;
@@ -315,12 +320,12 @@ INLINE int read_udp(struct work *w, struct udp_header *u, void *end, __u32 octet
 	} else {
 		return UP_FORMAT;
 	}
-	if (u->sum ? fold(sum + u->len) != 0xFFFF : w->v6)
+	if (given ? fold(sum + len) != 0xFFFF : w->v6)
 		return UP_CHECKSUM;
 	return OURS;
 }
 
-INLINE int read_ipv4(struct work *w, struct policy *p, void *data, void *end)
+INLINE int read_ipv4(struct xdp_md *ctx, struct work *w, struct policy *p, void *data, void *end)
 {
 	struct ipv4_header *h = data + ETH_LEN;
 	struct udp_header *u = (void *)(h + 1);
@@ -328,7 +333,8 @@ INLINE int read_ipv4(struct work *w, struct policy *p, void *data, void *end)
 	    u->dst != p->port || !(p->families & 1) || !same(&h->dst, p->own4, 4))
 		return NOT_OURS;
 	__u32 total = bpf_ntohs(h->total);
-	if (total < IPV4_LEN + UDP_LEN || data + ETH_LEN + total > end || fold(add(0, h, IPV4_LEN)) != 0xFFFF)
+	w->frame = bpf_xdp_get_buff_len(ctx);
+	if (total < IPV4_LEN + UDP_LEN || ETH_LEN + total > w->frame || fold(add(0, h, IPV4_LEN)) != 0xFFFF)
 		return NOT_OURS;
 	map4(w->from, &h->src);
 	map4(w->to, &h->dst);
@@ -337,7 +343,7 @@ INLINE int read_ipv4(struct work *w, struct policy *p, void *data, void *end)
 	return read_udp(w, u, end, total - IPV4_LEN, add(bpf_htons(IP_UDP), &h->src, 8));
 }
 
-INLINE int read_ipv6(struct work *w, struct policy *p, void *data, void *end)
+INLINE int read_ipv6(struct xdp_md *ctx, struct work *w, struct policy *p, void *data, void *end)
 {
 	struct ipv6_header *h = data + ETH_LEN;
 	struct udp_header *u = (void *)(h + 1);
@@ -345,7 +351,8 @@ INLINE int read_ipv6(struct work *w, struct policy *p, void *data, void *end)
 	    u->dst != p->port || !(p->families & 2) || !same(h->dst, p->own6, 16))
 		return NOT_OURS;
 	__u32 payload = bpf_ntohs(h->payload);
-	if (payload < UDP_LEN || data + ETH_LEN + IPV6_LEN + payload > end)
+	w->frame = bpf_xdp_get_buff_len(ctx);
+	if (payload < UDP_LEN || ETH_LEN + IPV6_LEN + payload > w->frame)
 		return NOT_OURS;
 	__builtin_memcpy(w->from, h->src, 16);
 	__builtin_memcpy(w->to, h->dst, 16);
@@ -591,19 +598,22 @@ INLINE int send(struct xdp_md *ctx, struct policy *p, struct counters *c, struct
 	if (!record(p, c, &e))
 		return up(c, UP_RING);
 	int length = w->answer.len == CNP_V4 ? CNP_V4 : CNP_V6;
+	int spare = (int)w->frame - ETH_LEN - length;
+	if (bpf_xdp_adjust_head(ctx, spare)) {
+		if (e)
+			bpf_ringbuf_discard(e, 0);
+		return up(c, UP_FRAME);
+	}
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	long room = end - data;
-	OPAQUE(room); // or a subtraction of 32 bits is made of it, which the kernel refuses
-	if (bpf_xdp_adjust_head(ctx, room - ETH_LEN - length)) {
+	struct ether_header *h = data;
+	if (data + ETH_LEN + CNP_V4 > end || (length == CNP_V6 && data + ETH_LEN + CNP_V6 > end)) {
+		bpf_xdp_adjust_head(ctx, -spare); // part of the frame is in another piece: as it was
 		if (e)
 			bpf_ringbuf_discard(e, 0);
 		return up(c, UP_FRAME);
 	}
 	__u64 receipt = 0;
 	__u32 outcome = take(p, w->answer.pace, w->now, &receipt);
-	data = (void *)(long)ctx->data;
-	end = (void *)(long)ctx->data_end;
-	struct ether_header *h = data;
 	if (outcome == TRANSLATED) {
 		if (length == CNP_V4 && data + ETH_LEN + CNP_V4 <= end) {
 			h->type = bpf_htons(ETH_IPV4);
@@ -626,7 +636,8 @@ INLINE int send(struct xdp_md *ctx, struct policy *p, struct counters *c, struct
 	return bpf_redirect(f->ifindex, 0);
 }
 
-SEC("xdp")
+// frags: so that drivers take it whatever their MTU.
+SEC("xdp.frags")
 int translate(struct xdp_md *ctx)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
@@ -638,15 +649,15 @@ int translate(struct xdp_md *ctx)
 		return XDP_PASS;
 	int r = NOT_OURS;
 	if (h->type == bpf_htons(ETH_IPV4))
-		r = read_ipv4(w, p, data, end);
+		r = read_ipv4(ctx, w, p, data, end);
 	else if (h->type == bpf_htons(ETH_IPV6))
-		r = read_ipv6(w, p, data, end);
+		r = read_ipv6(ctx, w, p, data, end);
 	if (r == NOT_OURS)
 		return XDP_PASS;
 	__u32 ifindex = ctx->ingress_ifindex;
 	struct port *port = bpf_map_lookup_elem(&ports, &ifindex);
 	struct counters *c = bpf_map_lookup_elem(&counts, &zero);
-	if (!port || !c || !same(h->dst, port->mac, 6))
+	if (!port || !c || !same(h->dst, port->mac, 6) )
 		return XDP_PASS;
 	if (!p->enabled)
 		return up(c, UP_DISABLED);

@@ -130,6 +130,7 @@ type translateWork struct {
 	Length   uint8
 	V6       uint8
 	Unused   [3]uint8
+	Frame    uint64
 	Now      uint64
 	Key      translateFlowKey
 	Answer   translateReady

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/ringbuf"
 )
 
@@ -30,7 +29,7 @@ type Translator struct {
 	attached map[int]*Attachment
 }
 
-// Open loads the program. It needs CAP_BPF and CAP_NET_ADMIN. Nothing is translated before SetPolicy, SetEnabled and
+// Open loads the program. It needs CAP_BPF, CAP_PERFMON (the verifier asks for it) and CAP_NET_ADMIN. Nothing is translated before SetPolicy, SetEnabled and
 // Attach.
 //
 // Errors wrap ErrPermission and ErrNotSupported, or name the field of c that is out of range.
@@ -67,11 +66,7 @@ func open(c Config, turned bool) (*Translator, error) {
 	}
 	t.answers = newAnswers(&t.maps, c.MaxAnswers)
 	t.prefixes = [2]prefixSet{{m: t.maps.Accept}, {m: t.maps.Served}}
-	t.reader, err = ringbuf.NewReader(t.maps.Events)
-	if err == nil {
-		err = t.maps.Totals.Update(uint32(0), &translateTotal{Receipt: c.Receipts}, ebpf.UpdateAny)
-	}
-	if err != nil {
+	if t.reader, err = ringbuf.NewReader(t.maps.Events); err != nil {
 		return nil, errors.Join(fmt.Errorf("kernel translator: %w", err), t.Close())
 	}
 	return t, nil
@@ -99,4 +94,15 @@ func (t *Translator) Close() error {
 		err = errors.Join(err, t.programs.Close(), t.maps.Close())
 	})
 	return err
+}
+
+// ProgramName is the program's name in the kernel.
+const ProgramName = translateProgTranslate
+
+// MapNames lists the names of the program's maps in the kernel.
+func MapNames() []string {
+	return []string{
+		translateMapAccept, translateMapAnswers, translateMapCounts, translateMapEvents, translateMapFlows, translateMapPaces,
+		translateMapPolicies, translateMapPorts, translateMapServed, translateMapTotals, translateMapWorks,
+	}
 }

@@ -88,8 +88,13 @@ func (c *checker) boundary(cfg *Config) {
 		c.want(p.NRP == nil || slices.Contains(b.Ports, p.PortFormat2), "boundary.ports", "%d of proxy.port_format2 is missing", p.PortFormat2)
 		c.want(len(b.AcceptFrom) > 0, "boundary.accept_from", "at least one prefix is required: the congestion nodes of the domain")
 		for i, name := range b.BorderInterfaces {
+			c.want(p.Translate != TranslateKernel || !slices.Contains(p.TranslateInterfaces, name), index("boundary.border_interfaces", i), "%s is one of proxy.translate_interfaces: what is translated in the kernel never meets the border filter", name)
 			c.want(!slices.Contains(p.AcceptInterfaces, name), index("boundary.border_interfaces", i), "%s is one of proxy.accept_interfaces: notifications are accepted there or stopped there, not both", name)
 		}
+	}
+	if p := cfg.Proxy; p != nil && p.Translate == TranslateKernel {
+		c.want(slices.Equal(b.AcceptFrom, p.AcceptFrom), "boundary.accept_from", "is not proxy.accept_from: what is translated in the kernel never meets the border filter")
+		c.want(b.TTLMin <= p.TTLMin, "boundary.ttl_min", "%d is above proxy.ttl_min: what is translated in the kernel never meets the border filter", b.TTLMin)
 	}
 	c.want(cfg.Proxy != nil || len(b.AcceptFrom) == 0 && b.TTLMin == 0, "boundary.accept_from", "only with a proxy section, as ttl_min: without one no notification is accepted")
 	const at = "boundary.limits."

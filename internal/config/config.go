@@ -225,10 +225,14 @@ type Proxy struct {
 	TTLMin           uint8          `yaml:"ttl_min"`
 	Advertise        string         `yaml:"advertise"` // always, when-ready
 	Readiness        Readiness      `yaml:"readiness"`
-	Pace             TranslatorPace `yaml:"pace"`
-	Map              Map            `yaml:"map"`
-	CNP              CNP            `yaml:"cnp"`
-	Emit             string         `yaml:"emit"` // raw, packet
+	// Where notifications are translated, and of what the kernel decides, one in so many is recorded.
+	Translate           string         `yaml:"translate"` // user, kernel
+	TranslateInterfaces []string       `yaml:"translate_interfaces"`
+	TranslateRecords    int            `yaml:"translate_records"`
+	Pace                TranslatorPace `yaml:"pace"`
+	Map                 Map            `yaml:"map"`
+	CNP                 CNP            `yaml:"cnp"`
+	Emit                string         `yaml:"emit"` // raw, packet
 }
 
 // Values of proxy.emit.
@@ -253,6 +257,12 @@ type Damping struct {
 	Suppress int      `yaml:"suppress"`
 	Reuse    int      `yaml:"reuse"`
 }
+
+// Values of proxy.translate.
+const (
+	TranslateUser   = "user"
+	TranslateKernel = "kernel"
+)
 
 // Values of proxy.advertise.
 const (

@@ -94,6 +94,8 @@ func (p *Proxy) fillDefaults(given func(string) bool, mode string) {
 	setDefault(given, "proxy.tap_flows", &p.TapFlows, DefaultMapEntries)
 	setDefault(given, "proxy.advertise", &p.Advertise, AdvertiseAlways)
 	p.Readiness.fillDefaults(given)
+	setDefault(given, "proxy.translate", &p.Translate, TranslateUser)
+	setDefault(given, "proxy.translate_records", &p.TranslateRecords, 1)
 	setDefault(given, "proxy.pace.window", &p.Pace.Window, Duration{DefaultPaceWindow})
 	setDefault(given, "proxy.pace.per_qp", &p.Pace.PerQP, DefaultPacePerFlow)
 	setDefault(given, "proxy.pace.total", &p.Pace.Total, DefaultPaceTotal)

@@ -23,6 +23,7 @@ var ringFamilies = map[string]bool{"packets": true, "drops": true, "freezes": tr
 func (d *Daemon) Counters() []*pncv1.Counter {
 	d.countBoundary() // into the outcomes
 	d.countDetectors()
+	d.countKernel()
 	var out []*pncv1.Counter
 	for _, c := range d.recorder.Snapshot() {
 		out = append(out, c.ToProto())
@@ -70,7 +71,7 @@ func (d *Daemon) counts() []count {
 	out = append(out, d.learnerCounts()...)
 	out = append(append(out, d.boundCounts()...), d.readinessCounts()...)
 	out = append(out, d.sender.frameCounts()...)
-	return append(append(append(out, d.apiCounts()...), d.bgpCounts()...), slices.Concat(d.boundaryCounts(), d.hostCounts(), d.stationCounts(), d.isisCounts(), d.ospfCounts(), d.ospfapiCounts())...)
+	return append(append(append(out, d.apiCounts()...), d.bgpCounts()...), slices.Concat(d.boundaryCounts(), d.kernelCounts(), d.hostCounts(), d.stationCounts(), d.isisCounts(), d.ospfCounts(), d.ospfapiCounts())...)
 }
 
 // learnerCounts tells what the map has learned, and what the taps did for it.

@@ -249,6 +249,7 @@ func (d *Daemon) tick(ctx context.Context) error {
 			l.tick(d.rings.list(), p.Map.Age.Duration)
 		}
 		d.countBoundary()
+		d.countKernel()
 		ready, _ := d.Ready()
 		d.api.SetReady(ready)
 		select {

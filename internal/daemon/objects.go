@@ -10,7 +10,7 @@ import (
 
 // objects lists what this pncd has in the kernel.
 func (d *Daemon) objects() []*pncv1.HostObject {
-	out := slices.Concat(d.boundaryObjects(), d.attach.objects())
+	out := slices.Concat(d.boundaryObjects(), d.kernelObjects(), d.attach.objects())
 	if l := d.parts.Load().learner; l != nil {
 		out = append(out, l.objects()...)
 	}

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
@@ -24,6 +25,7 @@ type parts struct {
 	nrps       *nrpmap.Map
 	vpnTaps    *vpnTaps
 	learner    *learner
+	kernel     *kernelTranslator
 	noFlows    chan struct{} // closed when flows is no longer in use
 }
 
@@ -34,6 +36,7 @@ func (p *parts) replaced(next *parts) {
 		p.notifier.SetEnabled(false)
 	}
 	if p.translator != nil && next.translator != p.translator {
+		p.kernel.setEnabled(false)
 		p.translator.SetEnabled(false)
 	}
 	if p.flows != nil && next.flows != p.flows {
@@ -47,6 +50,7 @@ func (p *parts) setEnabled(on bool) {
 		p.notifier.SetEnabled(on)
 	}
 	if p.translator != nil {
+		p.kernel.setEnabled(on)
 		p.translator.SetEnabled(on)
 	}
 }
@@ -79,6 +83,7 @@ func (d *Daemon) partsFor(c *config.Config) (*parts, error) {
 			return nil, err
 		}
 		next.flows, next.learner, next.translator, next.noFlows, next.nrps, next.vpnTaps = old.flows, old.learner, old.translator, old.noFlows, old.nrps, old.vpnTaps
+		next.kernel = old.kernel
 		if next.flows == nil {
 			list, limit := nrpSettings(p)
 			next.nrps = nrpmap.New(limit)
@@ -91,13 +96,17 @@ func (d *Daemon) partsFor(c *config.Config) (*parts, error) {
 			next.learner.detached = func(program, iface string) {
 				d.hostChanged(pncv1.HostObjectKind_HOST_OBJECT_KIND_BPF_PROGRAM, program+" of "+iface, "taken off the interface", nil)
 			}
+			next.kernel = &kernelTranslator{
+				flows: next.flows, recorder: d.recorder, now: d.now, log: d.log.WithField("part", "translate"), settings: kernelTranslatorSettings(p),
+			}
 			var err error
 			next.translator, err = translator.New(settings, translator.Deps{
-				FlowMap: next.flows, NRPs: next.nrps, Local: d.tracker, Sender: &d.sender, Recorder: d.recorder, Now: d.now,
+				FlowMap: kernelFlows{next.flows, next.kernel}, NRPs: next.nrps, Local: d.tracker, Sender: &d.sender, Recorder: d.recorder, Now: d.now,
 			})
 			if err != nil {
 				return nil, err
 			}
+			next.kernel.user = next.translator
 		}
 		if err := next.nrps.Check(nrpSettings(p)); err != nil {
 			return nil, fmt.Errorf("proxy.nrp: %w", err)
@@ -116,14 +125,14 @@ func (p *parts) apply(c *config.Config, contexts []translator.Context, now time.
 	if p.flows != nil {
 		settings := translatorSettings(c.Proxy)
 		settings.Contexts = contexts
-		if err := p.translator.Reconfigure(settings); err != nil {
-			return err
-		}
 		list, limit := nrpSettings(c.Proxy)
-		if err := p.nrps.Configure(list, limit, now); err != nil {
-			return err
-		}
-		return p.flows.Reconfigure(mapSettings(c.Proxy))
+		return errors.Join(
+			p.kernel.suspend(),
+			p.translator.Reconfigure(settings),
+			p.nrps.Configure(list, limit, now),
+			p.flows.Reconfigure(mapSettings(c.Proxy)),
+			p.kernel.configure(c.Proxy),
+		)
 	}
 	return nil
 }
@@ -174,6 +183,15 @@ func (d *Daemon) proxySpecs(c *config.Proxy, p *parts) []unitSpec {
 		out = append(out, unitSpec{
 			name: "tap:" + name, key: s.tapKey(name), open: p.learner.tapOpener(name, s, d.rings), health: linkHealth(name), detail: s.String,
 		})
+	}
+	if c.Translate == config.TranslateKernel {
+		out = append(out, unitSpec{name: "translate", key: "translate", open: p.kernel.openProgram, detail: p.kernel.detail})
+		for _, name := range c.TranslateInterfaces {
+			accepted := acceptedBy(c.AcceptInterfaces, name)
+			out = append(out, unitSpec{name: "translate:" + name, key: "translate:" + name, open: func() (runner, error) {
+				return p.kernel.openPort(name, accepted)
+			}, health: linkHealth(name)})
+		}
 	}
 	for _, a := range []config.Addr{c.IPv4, c.IPv6} {
 		if !a.IsValid() {

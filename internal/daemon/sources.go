@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"errors"
 	"net/netip"
 
 	"github.com/sirupsen/logrus"
@@ -56,8 +57,8 @@ func (d *Daemon) routesChanged(now map[host.RouteSource][]netip.Prefix) {
 	if cfg.Proxy == nil {
 		return
 	}
-	if t := d.parts.Load().translator; t != nil {
-		if err := t.Reconfigure(d.translation(cfg)); err != nil {
+	if p := d.parts.Load(); p.translator != nil {
+		if err := errors.Join(p.translator.Reconfigure(d.translation(cfg)), p.kernel.configure(cfg.Proxy)); err != nil {
 			d.log.WithError(err).Error("the served prefixes don't follow the kernel's routes")
 		}
 	}

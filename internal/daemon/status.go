@@ -6,6 +6,7 @@ import (
 	"time"
 
 	pncv1 "pncd/api/pnc/v1"
+	"pncd/internal/config"
 	"pncd/internal/version"
 )
 
@@ -63,6 +64,9 @@ func (d *Daemon) partList() []*pncv1.Part {
 	out = append(out, d.ospfParts()...)
 	if d.ospfapi != nil {
 		out = append(out, d.ospfapiStatus())
+	}
+	if cfg.Proxy != nil && cfg.Proxy.Translate == config.TranslateUser {
+		out = append(out, &pncv1.Part{Name: "translate", State: pncv1.PartState_PART_STATE_READY, Detail: "user: as proxy.translate says"})
 	}
 	running := map[string]unitStatus{}
 	for _, s := range d.units.statuses() {

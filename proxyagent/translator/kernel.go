@@ -21,14 +21,25 @@ type Shares interface {
 	Take(context uint32, sender netip.Addr, sourceQP uint32) (outcome evidence.Outcome, receipt uint64, err error)
 }
 
-// SetShares lets the Translator take shares and receipt numbers from there from now on, and no longer by its own
-// configuration; nil ends that, with receipts the highest number that was given. A number whose CNP could not be sent is then not
-// used again.
-func (t *Translator) SetShares(s Shares, receipts uint64) {
+// Share lets the Translator take shares and receipt numbers elsewhere from now on, and no longer by its own configuration:
+// from what begin gives, which is told how many receipt numbers were used. A number whose CNP could not be sent is then not used again.
+// An error is begin's, and changes nothing.
+func (t *Translator) Share(begin func(receipts uint64) (Shares, error)) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.core.shares = s
-	t.receipt = max(t.receipt, receipts)
+	s, err := begin(t.receipt)
+	if err == nil {
+		t.core.shares = s
+	}
+	return err
+}
+
+// Unshare ends Share. end says how many receipt numbers have been used.
+func (t *Translator) Unshare(end func() (receipts uint64)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.receipt = max(t.receipt, end())
+	t.core.shares = nil
 }
 
 func (c *core) sharedShare(k qpKey, d *decision) evidence.Outcome {

@@ -31,7 +31,12 @@ func (o *others) Take(uint32, netip.Addr, uint32) (evidence.Outcome, uint64, err
 func TestSharedReceiptNumbersAreUsedAsTheyCome(t *testing.T) {
 	r := newRig(t, nil)
 	o := &others{last: 100}
-	r.SetShares(o, 0)
+	if err := r.Share(func(uint64) (Shares, error) { return nil, errQueue }); !errors.Is(err, errQueue) {
+		t.Errorf("an error of begin gives %v", err)
+	}
+	if err := r.Share(func(used uint64) (Shares, error) { return o, nil }); err != nil {
+		t.Fatal(err)
+	}
 	r.wire.fail = func(p []byte) error {
 		if c, err := roce.ParseCNP(p); err != nil || c.DestQP == 0x1000+2 {
 			return errQueue
@@ -58,7 +63,7 @@ func TestSharedReceiptNumbersAreUsedAsTheyCome(t *testing.T) {
 	if rec := r.one(notification(9, 9), 0); rec.Outcome != failed || rec.Err != "closed" {
 		t.Errorf("record %+v", rec)
 	}
-	r.SetShares(nil, 120)
+	r.Unshare(func() uint64 { return 120 })
 	if rec := r.one(notification(9, 9), 0); rec.Outcome != translated || rec.Translation.Receipt != 121 {
 		t.Errorf("outcome %v, receipt %d; want 121", rec.Outcome, rec.Translation.Receipt)
 	}

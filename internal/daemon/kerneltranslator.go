@@ -1,0 +1,156 @@
+package daemon
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"pncd/dataplane/roce"
+	"pncd/dataplane/translate"
+	"pncd/internal/config"
+	"pncd/proxyagent/evidence"
+	"pncd/proxyagent/flowmap"
+	"pncd/proxyagent/translator"
+)
+
+// kernelTranslator is the translator in the kernel, in front of the one in user space. It exists as long as that one; its
+// program is there while its unit runs.
+//
+// What is an answer there is kept by follow, which the Source-QP map calls at each change, and by want, which the
+// translator in user space calls for each flow that it finds an answer for.
+type kernelTranslator struct {
+	flows    *flowmap.Map
+	recorder *evidence.Recorder
+	user     *translator.Translator
+	now      func() time.Time
+	log      logrus.FieldLogger
+
+	// program is nil while there is none.
+	program atomic.Pointer[kernelProgram]
+
+	mu       sync.Mutex // of the settings, of starting and ending, and of the counters
+	settings kernelSettings
+	enabled  bool
+	past     translate.Counters // of programs that ended
+
+	answers sync.Mutex // held by follow and want, so that a copy is never behind the map
+}
+
+// kernelSettings is what a configuration says to the program.
+type kernelSettings struct {
+	policy   translate.Policy
+	tos, ttl uint8
+	pkey     uint16
+	age      time.Duration
+	answers  int
+}
+
+func kernelTranslatorSettings(p *config.Proxy) kernelSettings {
+	return kernelSettings{
+		policy: translate.Policy{
+			OwnIPv4: p.IPv4.Addr, OwnIPv6: p.IPv6.Addr, Port: p.Port, AcceptFrom: prefixes(p.AcceptFrom), MinTTL: p.TTLMin,
+			Served: p.ServedPrefixes(), Window: p.Pace.Window.Duration, PerSecond: p.Pace.PerQP,
+			TotalPerSecond: p.Pace.Total, TotalBurst: p.Pace.Burst, RecordOneIn: p.TranslateRecords,
+		},
+		tos: p.CNP.TOS, ttl: p.CNP.TTL, pkey: p.CNP.PKey, age: p.Map.Age.Duration, answers: p.Pace.QPs,
+	}
+}
+
+// kernelProgram is one run of the program.
+type kernelProgram struct {
+	*translate.Translator
+	owner   *kernelTranslator
+	cnp     atomic.Pointer[kernelSettings] // what answers are built by
+	counted translate.Counters             // under owner.mu: what is among the outcomes already
+	done    chan struct{}                  // closed when it ends
+	failed  chan error                     // an answer that could not be taken back, and the like
+
+	mu       sync.Mutex
+	attached map[int]*translate.Attachment // by the interface's index
+}
+
+// kernelFlows is the Source-QP map for the translator in user space: what that one finds an answer for came up for want
+// of it in the kernel.
+type kernelFlows struct {
+	*flowmap.Map
+	kernel *kernelTranslator
+}
+
+// Lookup implements translator.FlowMap.
+func (f kernelFlows) Lookup(k flowmap.Key, now time.Time) (flowmap.Entry, flowmap.Verdict) {
+	e, v := f.Map.Lookup(k, now)
+	if v == flowmap.Hit {
+		f.kernel.want(&e, now)
+	}
+	return e, v
+}
+
+func kernelFlow(k flowmap.Key) translate.Flow {
+	return translate.Flow{Sender: k.Sender, Receiver: k.Receiver, DestQP: k.DestQP}
+}
+
+// want gives the kernel an answer that it lacks, and makes room for it.
+func (t *kernelTranslator) want(e *flowmap.Entry, now time.Time) {
+	p := t.program.Load()
+	if p == nil || e.Key.Context != 0 {
+		return
+	}
+	if until, ok := p.Has(kernelFlow(e.Key)); ok && now.Before(until) {
+		return // it came up for another reason
+	}
+	t.answers.Lock()
+	defer t.answers.Unlock()
+	err := t.put(p, e.Key)
+	if errors.Is(err, translate.ErrFull) {
+		if err = p.Evict(); err == nil {
+			err = t.put(p, e.Key)
+		}
+	}
+	p.check(err)
+}
+
+// follow brings the kernel's answer to the map's. Without room a new one waits until it is wanted.
+func (t *kernelTranslator) follow(k flowmap.Key) {
+	p := t.program.Load()
+	if p == nil || k.Context != 0 {
+		return
+	}
+	t.answers.Lock()
+	defer t.answers.Unlock()
+	if err := t.put(p, k); !errors.Is(err, translate.ErrFull) {
+		p.check(err)
+	}
+}
+
+// put writes what the map says now. The caller holds t.answers.
+func (t *kernelTranslator) put(p *kernelProgram, k flowmap.Key) error {
+	f := kernelFlow(k)
+	e, verdict := t.flows.Lookup(k, t.now())
+	if verdict != flowmap.Hit {
+		return p.Remove(f)
+	}
+	s := p.cnp.Load()
+	cnp := roce.CNP{Src: k.Receiver, Dst: k.Sender, TOS: s.tos, TTL: s.ttl, PKey: e.PKey, DestQP: e.SourceQP}
+	if cnp.PKey == 0 {
+		cnp.PKey = s.pkey
+	}
+	err := p.Put(f, translate.Answer{CNP: cnp, Until: e.LastSeen.Add(s.age), Version: e.Version})
+	if err != nil {
+		return errors.Join(err, p.Remove(f)) // not the one from before
+	}
+	return nil
+}
+
+// check ends the program when what it answers from is not known any more.
+func (p *kernelProgram) check(err error) {
+	if err == nil || errors.Is(err, translate.ErrClosed) {
+		return
+	}
+	select {
+	case p.failed <- errors.Join(err, p.SetEnabled(false)):
+	default: // it ends already
+	}
+}
