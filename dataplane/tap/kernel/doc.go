@@ -15,12 +15,15 @@
 //     again, another transport, another source QP of UD, another interface, source MAC or TTL. All but the last
 //     three make the flow Watched again by themselves, and so do another transport and source QP: user space
 //     sees what follows, and decides anew. Another UDP source port makes another flow.
-//   - of any flow, one packet in Config.Interval, so that entries live, and rules 4 and 8 see a sample;
+//   - of any flow, one packet in Config.Interval, so that a map that has forgotten it learns of it again;
 //   - of a flow that is Quiet (user space knows that it can't be decided; DC, RD, XRC and vendors' transports from the
 //     start) only that.
 //
 // With each packet comes what the kernel knew of the flow before it: a map that has seen a part of the packets takes
 // the highest PSNs from there, or it would take what it missed for a jump.
+//
+// All interfaces share one ring buffer, whose records are in the order of their reservations: a question is reserved
+// before it is forwarded, and so before its answer can come in, on whatever processor and interface.
 //
 // What is a RoCEv2 packet is what roce.ParseEthernet takes of the first 512 octets of the frame, the same as behind
 // the packet ring; other than there, IPv6 packets with options headers are seen too. XDP runs before the
