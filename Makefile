@@ -37,7 +37,7 @@ demo: setup build
 # The filter fails on a skip that .ci/allowed-skips does not list when CI is set.
 test: setup build
 	$(GO) build -C tools -o $(TOOLS)/gotest ./gotest
-	$(GO) test -race -timeout 25m -json ./... | $(TOOLS)/gotest
+	$(GO) test -race -timeout 35m -json ./... | $(TOOLS)/gotest
 	$(GO) test -count=1 -timeout 15m -json ./proxyagent/flowmap | $(TOOLS)/gotest -figures
 	$(GO) test -count=1 -timeout 5m -run Station -json ./bgp/engine ./integration | $(TOOLS)/gotest
 

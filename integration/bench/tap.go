@@ -7,13 +7,11 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"runtime"
 	"sync/atomic"
 	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/sys/unix"
 
 	"pncd/dataplane/roce"
 	"pncd/dataplane/tap"
@@ -44,7 +42,7 @@ func TapForwarding() ([]Result, error) {
 // them.
 func (c *chain) compare(name, seenName string, tap func(time.Duration) (r turnResult, seen uint64, err error)) ([]Result, error) {
 	const turns, turn = 35, 500 * time.Millisecond
-	unpin, err := pin()
+	unpin, err := pinTo(0)
 	if err != nil {
 		return nil, err
 	}
@@ -79,30 +77,6 @@ func (c *chain) compare(name, seenName string, tap func(time.Duration) (r turnRe
 	return []Result{
 		{Name: name, Value: median(tapped), Unit: "packets/s", Baseline: median(plain), Ratio: median(ratios), Note: note},
 		{Name: seenName, Value: float64(seen), Unit: "packets", Baseline: float64(arrived), Note: "in the turns of " + name},
-	}, nil
-}
-
-// pin keeps the calling goroutine on one processor, the first that it may use, until the function that is given is called.
-func pin() (unpin func(), err error) {
-	runtime.LockOSThread()
-	var before, here unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &before); err != nil {
-		runtime.UnlockOSThread()
-		return nil, fmt.Errorf("affinity: %w", err)
-	}
-	cpu := 0
-	for !before.IsSet(cpu) {
-		cpu++
-	}
-	here.Set(cpu)
-	if err := unix.SchedSetaffinity(0, &here); err != nil {
-		runtime.UnlockOSThread()
-		return nil, fmt.Errorf("affinity: %w", err)
-	}
-	return func() {
-		if unix.SchedSetaffinity(0, &before) == nil { // else the thread ends with the goroutine
-			runtime.UnlockOSThread()
-		}
 	}, nil
 }
 

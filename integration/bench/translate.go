@@ -234,23 +234,10 @@ type answerer func() (h translator.Handler, answered func() uint64, err error)
 
 // run sends for d to a handler behind a Listener.
 func (w *translateWire) run(d time.Duration, answer answerer) (t translateTurn, err error) {
-	h, answered, err := answer()
+	answered, stop, err := w.serve(answer)
 	if err != nil {
 		return t, err
 	}
-	var l *translator.Listener
-	err = w.proxy.Do(func() (err error) {
-		l, err = translator.Listen(translator.ListenConfig{Address: netip.AddrPortFrom(netip.IPv4Unspecified(), translatePort)})
-		return err
-	})
-	if err != nil {
-		return t, err
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	var tasks errgroup.Group
-	tasks.Go(func() error { return translator.Serve(ctx, h, l) })
-
 	mallocs := mallocCount()
 	before := cpuTime(unix.RUSAGE_SELF)
 	start := time.Now()
@@ -261,12 +248,34 @@ func (w *translateWire) run(d time.Duration, answer answerer) (t translateTurn, 
 	t.mallocs = mallocCount() - mallocs
 	t.sent = sending.sent
 
-	cancel()
-	err = errors.Join(sending.err, tasks.Wait(), l.Close())
+	err = errors.Join(sending.err, stop())
 	if err == nil && t.answered == 0 {
 		err = errors.New("nothing was answered")
 	}
 	return t, err
+}
+
+// serve runs a handler behind a Listener until stop is called.
+func (w *translateWire) serve(answer answerer) (answered func() uint64, stop func() error, err error) {
+	h, answered, err := answer()
+	if err != nil {
+		return nil, nil, err
+	}
+	var l *translator.Listener
+	err = w.proxy.Do(func() (err error) {
+		l, err = translator.Listen(translator.ListenConfig{Address: netip.AddrPortFrom(netip.IPv4Unspecified(), translatePort)})
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var tasks errgroup.Group
+	tasks.Go(func() error { return translator.Serve(ctx, h, l) })
+	return answered, func() error {
+		cancel()
+		return errors.Join(tasks.Wait(), l.Close())
+	}, nil
 }
 
 type flooding struct {

@@ -31,6 +31,8 @@ var scenarios = []bench.Scenario{
 	{Name: "emit-frames", Run: bench.EmitFrames},
 	{Name: "flowmap-1m", Run: bench.FlowmapMillion},
 	{Name: "translate-user", Run: bench.TranslateUser},
+	{Name: "translate-kernel", Run: bench.TranslateKernel},
+	{Name: "translate-latency", Run: bench.TranslateLatency},
 	{Name: "detect-event", Run: bench.DetectEvent},
 	{Name: "tap-forwarding", Run: bench.TapForwarding},
 	{Name: "tap-forwarding-tcx", Run: bench.TapForwardingTCX},
