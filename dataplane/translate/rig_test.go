@@ -37,11 +37,10 @@ const testPort = 1021
 
 // place is a namespace with two interfaces, va and wa, behind which the senders are.
 type place struct {
-	ns, peer       *taptest.NS
-	inner, outer   uint32 // indexes of va and wa
-	macs           map[uint32][6]byte
-	next           map[uint32][6]byte // of the neighbours
-	nobodyAnswered bool
+	ns, peer     *taptest.NS
+	inner, outer uint32 // indexes of va and wa
+	macs         map[uint32][6]byte
+	next         map[uint32][6]byte // of the neighbours
 }
 
 func newPlace(t testing.TB) *place {

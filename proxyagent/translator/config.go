@@ -111,11 +111,11 @@ func checkPrefixes(field string, list []netip.Prefix) error {
 func (x *Context) validate(before []Context) error {
 	switch {
 	case x.Name == "":
-		return errors.New("Name: must not be empty, which is the default context")
+		return errors.New("the name must not be empty, which is the default context")
 	case x.ID == 0:
-		return errors.New("ID: must not be zero, which is the default context")
+		return errors.New("the ID must not be zero, which is the default context")
 	case x.Local == nil || x.Sender == nil:
-		return errors.New("Local and Sender: must be given")
+		return errors.New("both Local and Sender must be given")
 	}
 	for i := range before {
 		if before[i].Name == x.Name || before[i].ID == x.ID {

@@ -210,13 +210,13 @@ func TestVerdictsOfAVPNsMapAreThoseOfTheDefaultOne(t *testing.T) {
 func TestContextsAreHeldToTheRules(t *testing.T) {
 	good := Context{Name: "x", ID: 3, Local: LocalFunc(func(netip.Addr) bool { return false }), Sender: &wire{}}
 	for want, edit := range map[string]func(*Context){
-		"Name: must":                      func(x *Context) { x.Name = "" },
-		"ID: must":                        func(x *Context) { x.ID = 0 },
-		"Local and Sender":                func(x *Context) { x.Local = nil },
-		"Local and Sender: must be given": func(x *Context) { x.Sender = nil },
-		"ServedPrefixes[0]":               func(x *Context) { x.ServedPrefixes = []netip.Prefix{{}} },
-		"the same Name or ID":             func(x *Context) { x.Name = "first" },
-		"as Contexts[0]":                  func(x *Context) { x.ID = 1 },
+		"the name must":                  func(x *Context) { x.Name = "" },
+		"the ID must":                    func(x *Context) { x.ID = 0 },
+		"both Local and Sender":          func(x *Context) { x.Local = nil },
+		"Local and Sender must be given": func(x *Context) { x.Sender = nil },
+		"ServedPrefixes[0]":              func(x *Context) { x.ServedPrefixes = []netip.Prefix{{}} },
+		"the same Name or ID":            func(x *Context) { x.Name = "first" },
+		"as Contexts[0]":                 func(x *Context) { x.ID = 1 },
 	} {
 		first, x := good, good
 		first.Name, first.ID = "first", 1
