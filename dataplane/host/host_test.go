@@ -7,10 +7,11 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"pncd/internal/testwait"
 )
 
 func (n *namespace) open() *Host {
@@ -99,7 +100,7 @@ func TestIsLocal(t *testing.T) {
 		"127.0.0.1": true, "::1": true, "::ffff:192.0.2.1": true, "203.0.113.1": false,
 	} {
 		// The kernel makes an IPv6 address usable a little later.
-		within(t, 10*time.Second, fmt.Sprintf("IsLocal(%s) is %v", a, want), func() bool {
+		testwait.Until(t, fmt.Sprintf("IsLocal(%s) is %v", a, want), func() bool {
 			got, err := h.IsLocal(addr(a))
 			return err == nil && got == want
 		})
@@ -144,7 +145,7 @@ func TestLookup(t *testing.T) {
 
 	h := n.open()
 	// The kernel tells its route tables of a carrier, and of an IPv6 address, a little later.
-	within(t, 10*time.Second, "the kernel is done", func() bool {
+	testwait.Until(t, "the kernel is done", func() bool {
 		local, err := h.IsLocal(addr("2001:db8::1"))
 		n.ok(err)
 		down := true

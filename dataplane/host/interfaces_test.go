@@ -6,7 +6,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
+
+	"pncd/internal/testwait"
 )
 
 func TestInterfacesAreFollowedByName(t *testing.T) {
@@ -30,7 +31,7 @@ func TestInterfacesAreFollowedByName(t *testing.T) {
 	})
 	want := func(step string, ok func(map[string]Interface) bool) {
 		t.Helper()
-		within(t, 10*time.Second, step, func() bool {
+		testwait.Until(t, step, func() bool {
 			mu.Lock()
 			defer mu.Unlock()
 			return now != nil && ok(now)

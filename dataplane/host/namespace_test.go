@@ -7,7 +7,6 @@ import (
 	"os"
 	"runtime"
 	"testing"
-	"time"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
@@ -108,15 +107,3 @@ func (n *namespace) route(prefix, via, dev string, change ...func(*netlink.Route
 func kind(typ int) func(*netlink.Route) { return func(r *netlink.Route) { r.Type = typ } }
 
 func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
-
-// within waits for a condition.
-func within(t *testing.T, limit time.Duration, what string, ok func() bool) {
-	t.Helper()
-	end := time.Now().Add(limit)
-	for !ok() {
-		if time.Now().After(end) {
-			t.Fatalf("not within %s: %s", limit, what)
-		}
-		time.Sleep(time.Millisecond)
-	}
-}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"pncd/internal/testwait"
 )
 
 // pathsIn runs a follower in a namespace until the test ends.
@@ -58,14 +60,12 @@ func TestPathsAreThoseOfTheKernel(t *testing.T) {
 	const m2, m9 = "02:00:00:00:00:02", "02:00:00:00:00:09"
 	want := func(what, dst, path string) {
 		t.Helper()
-		var got string
-		end := time.Now().Add(20 * time.Second)
-		for got = pathTo(p, dst); got != path; got = pathTo(p, dst) {
-			if time.Now().After(end) {
-				t.Fatalf("%s: %s by %q, want %q", what, dst, got, path)
+		testwait.UntilRight(t, func() string {
+			if got := pathTo(p, dst); got != path {
+				return fmt.Sprintf("%s: %s by %q, want %q", what, dst, got, path)
 			}
-			time.Sleep(time.Millisecond)
-		}
+			return ""
+		})
 	}
 	for _, dst := range []string{"192.0.2.2", "198.51.100.7", "2001:db8::2", "203.0.113.1", "127.0.0.1", "192.0.2.1", "224.0.0.5", "8.8.8.8"} {
 		if got := pathTo(p, dst); got != "none" {
@@ -77,7 +77,7 @@ func TestPathsAreThoseOfTheKernel(t *testing.T) {
 	want("on the link", "192.0.2.2", to(m2, 1500))
 	want("by a gateway", "198.51.100.7", to(m2, 1500))
 	want("IPv6", "2001:db8::2", to(m9, 1500))
-	within(t, 20*time.Second, "all are known", func() bool { all, usable := p.Known(); return all == 8 && usable == 3 })
+	testwait.Until(t, "all are known", func() bool { all, usable := p.Known(); return all == 8 && usable == 3 })
 	for _, dst := range []string{"203.0.113.1", "127.0.0.1", "192.0.2.1", "224.0.0.5", "8.8.8.8"} {
 		if got := pathTo(p, dst); got != "none" {
 			t.Errorf("%s: %s", dst, got)
@@ -107,9 +107,9 @@ func TestAStaleNeighbourIsLeftToTheKernelOnceToAsk(t *testing.T) {
 	n.addr("a", "192.0.2.1/24")
 	n.neighbor("a", "192.0.2.2", "02:00:00:00:00:02", netlink.NUD_REACHABLE)
 	p := pathsIn(t, n, 0)
-	within(t, 20*time.Second, "a path", func() bool { return pathTo(p, "192.0.2.2") != "none" })
+	testwait.Until(t, "a path", func() bool { return pathTo(p, "192.0.2.2") != "none" })
 	n.neighbor("a", "192.0.2.2", "02:00:00:00:00:02", netlink.NUD_STALE)
-	within(t, 20*time.Second, "the first goes by the kernel", func() bool { return pathTo(p, "192.0.2.2") == "none" })
+	testwait.Until(t, "the first goes by the kernel", func() bool { return pathTo(p, "192.0.2.2") == "none" })
 	rounds := p.rounds.Load()
 	for range 3 {
 		if got := pathTo(p, "192.0.2.2"); got == "none" {
@@ -117,11 +117,11 @@ func TestAStaleNeighbourIsLeftToTheKernelOnceToAsk(t *testing.T) {
 		}
 	}
 	p.poke()
-	within(t, 20*time.Second, "a round", func() bool { return p.rounds.Load() > rounds })
-	within(t, 20*time.Second, "the round's end", func() bool { return pathTo(p, "192.0.2.2") != "none" })
+	testwait.Until(t, "a round", func() bool { return p.rounds.Load() > rounds })
+	testwait.Until(t, "the round's end", func() bool { return pathTo(p, "192.0.2.2") != "none" })
 	// The kernel's question had no answer.
 	n.neighbor("a", "192.0.2.2", "02:00:00:00:00:02", netlink.NUD_FAILED)
-	within(t, 20*time.Second, "no path to a neighbour that failed", func() bool { return pathTo(p, "192.0.2.2") == "none" })
+	testwait.Until(t, "no path to a neighbour that failed", func() bool { return pathTo(p, "192.0.2.2") == "none" })
 }
 
 func TestPathsAreBoundedAndThoseInUseStay(t *testing.T) {
@@ -132,8 +132,8 @@ func TestPathsAreBoundedAndThoseInUseStay(t *testing.T) {
 		n.neighbor("a", fmt.Sprint("192.0.2.", i), "02:00:00:00:00:02", netlink.NUD_PERMANENT)
 	}
 	p := pathsIn(t, n, 2)
-	within(t, 20*time.Second, "two paths", func() bool { return pathTo(p, "192.0.2.2") != "none" && pathTo(p, "192.0.2.3") != "none" })
-	within(t, 20*time.Second, "another one makes room", func() bool { pathTo(p, "192.0.2.2"); return pathTo(p, "192.0.2.4") != "none" })
+	testwait.Until(t, "two paths", func() bool { return pathTo(p, "192.0.2.2") != "none" && pathTo(p, "192.0.2.3") != "none" })
+	testwait.Until(t, "another one makes room", func() bool { pathTo(p, "192.0.2.2"); return pathTo(p, "192.0.2.4") != "none" })
 	if all, _ := p.Known(); all > 2 {
 		t.Errorf("%d are followed", all)
 	}
@@ -146,7 +146,7 @@ func TestPathAllocatesNothing(t *testing.T) {
 	n.neighbor("a", "192.0.2.2", "02:00:00:00:00:02", netlink.NUD_PERMANENT)
 	p := pathsIn(t, n, 0)
 	dst := netip.MustParseAddr("192.0.2.2")
-	within(t, 20*time.Second, "a path", func() bool { _, _, _, ok := p.Path(dst); return ok })
+	testwait.Until(t, "a path", func() bool { _, _, _, ok := p.Path(dst); return ok })
 	if a := testing.AllocsPerRun(1000, func() { p.Path(dst) }); a != 0 {
 		t.Errorf("%v allocations", a)
 	}

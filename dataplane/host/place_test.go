@@ -12,6 +12,8 @@ import (
 	"github.com/sirupsen/logrus"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"pncd/internal/testwait"
 )
 
 func TestATableIsAPlaceOnlyWhileNothingCanLeaveIt(t *testing.T) {
@@ -112,7 +114,7 @@ func TestANamespaceIsWatchedUntilAnotherHasItsName(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- w.Run(ctx) }()
 	n.addr("a", "10.0.0.9/24")
-	within(t, 10*time.Second, "a new address is known", func() bool { return w.IsLocal(addr("10.0.0.9")) })
+	testwait.Until(t, "a new address is known", func() bool { return w.IsLocal(addr("10.0.0.9")) })
 	other := newNamespace(t)
 	n.ok(os.Remove(name))
 	n.ok(os.Symlink(other.path, name))

@@ -7,10 +7,11 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"pncd/internal/testwait"
 )
 
 // followed is running Routes and what they told last.
@@ -46,7 +47,7 @@ func (n *namespace) follow(sources ...RouteSource) *followed {
 func (f *followed) want(step string, s RouteSource, prefixes ...string) {
 	f.t.Helper()
 	var got []netip.Prefix
-	within(f.t, 10*time.Second, step, func() bool {
+	testwait.Until(f.t, step, func() bool {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		var known bool

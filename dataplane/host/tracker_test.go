@@ -14,6 +14,8 @@ import (
 	"github.com/sirupsen/logrus"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"pncd/internal/testwait"
 )
 
 func quiet() logrus.FieldLogger {
@@ -68,7 +70,7 @@ func (n *namespace) track(cfg Config, addrs ...string) *tracked {
 func (tr *tracked) want(step, a string, want Status) {
 	tr.n.t.Helper()
 	same := func(s Status) bool { s.Detail = ""; return s == want }
-	within(tr.n.t, 10*time.Second, fmt.Sprintf("%s: %s is %+v", step, a, want), func() bool {
+	testwait.Until(tr.n.t, fmt.Sprintf("%s: %s is %+v", step, a, want), func() bool {
 		s, known := tr.Reach(addr(a))
 		tr.mu.Lock()
 		defer tr.mu.Unlock()
@@ -120,17 +122,17 @@ func TestTrackerFollowsRoutesAddressesAndLinks(t *testing.T) {
 			tr.want("blackhole deleted", f.proxy, viaDefault)
 
 			n.down("vb")
-			within(t, 10*time.Second, "no carrier", func() bool { s, _ := tr.Reach(addr(f.proxy)); return !s.Reachable })
+			testwait.Until(t, "no carrier", func() bool { s, _ := tr.Reach(addr(f.proxy)); return !s.Reachable })
 			n.up("vb")
 			tr.want("carrier again", f.proxy, viaDefault)
 
 			own := n.addr("vb", f.local)
-			within(t, 10*time.Second, "our own address", func() bool { s, _ := tr.Reach(addr(f.proxy)); return s.Self })
+			testwait.Until(t, "our own address", func() bool { s, _ := tr.Reach(addr(f.proxy)); return s.Self })
 			n.ok(n.nl.AddrDel(n.link("vb"), own))
 			tr.want("address deleted", f.proxy, viaDefault)
 
 			n.down("va") // takes the routes with it
-			within(t, 10*time.Second, "link down", func() bool { s, _ := tr.Reach(addr(f.proxy)); return !s.Reachable })
+			testwait.Until(t, "link down", func() bool { s, _ := tr.Reach(addr(f.proxy)); return !s.Reachable })
 			n.up("va")
 			if name == "IPv4" {
 				n.ok(n.nl.RouteReplace(d))
@@ -197,7 +199,7 @@ func TestTrackerTellsOnlyChanges(t *testing.T) {
 	// A round that finds nothing new tells nothing: the addresses of vb matter to neither.
 	rounds := tr.Stats().Rounds
 	n.addr("vb", "198.18.0.1/24")
-	within(t, 10*time.Second, "another round", func() bool { return tr.Stats().Rounds > rounds })
+	testwait.Until(t, "another round", func() bool { return tr.Stats().Rounds > rounds })
 	if a, b := tr.told("10.1.0.1"), tr.told("10.2.0.1"); a != 1 || b != 1 {
 		t.Errorf("told %d and %d times, want once each", a, b)
 	}
@@ -222,7 +224,7 @@ func TestTrackerTellsAllAfterWatch(t *testing.T) {
 	tr.want("at first", "10.1.0.1", Status{})
 	told, changes := tr.told("10.1.0.1"), tr.Stats().Changes
 	tr.Watch(addr("10.1.0.1"))
-	within(t, 10*time.Second, "told again", func() bool { return tr.told("10.1.0.1") > told })
+	testwait.Until(t, "told again", func() bool { return tr.told("10.1.0.1") > told })
 	if got := tr.Stats().Changes; got != changes {
 		t.Errorf("%d changes counted after %d", got, changes)
 	}
@@ -249,9 +251,9 @@ func TestTrackerIsLocalFollowsAddresses(t *testing.T) {
 		t.Error("before the address")
 	}
 	own := n.addr("va", "192.0.2.1/24")
-	within(t, 10*time.Second, "192.0.2.1 is local", func() bool { return tr.IsLocal(addr("192.0.2.1")) && tr.IsLocal(addr("::ffff:192.0.2.1")) })
+	testwait.Until(t, "192.0.2.1 is local", func() bool { return tr.IsLocal(addr("192.0.2.1")) && tr.IsLocal(addr("::ffff:192.0.2.1")) })
 	n.ok(n.nl.AddrDel(n.link("va"), own))
-	within(t, 10*time.Second, "192.0.2.1 is no longer local", func() bool { return !tr.IsLocal(addr("192.0.2.1")) })
+	testwait.Until(t, "192.0.2.1 is no longer local", func() bool { return !tr.IsLocal(addr("192.0.2.1")) })
 }
 
 func TestTrackerRoutesThatMatterToNobodyAreNoWork(t *testing.T) {
@@ -277,7 +279,7 @@ func TestTrackerInTheOwnNamespaceNeedsNoPrivilege(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- tr.Run(ctx) }()
-	within(t, 10*time.Second, "127.0.0.1 is our own", func() bool {
+	testwait.Until(t, "127.0.0.1 is our own", func() bool {
 		s, known := tr.Reach(addr("127.0.0.1"))
 		return known && s.Self
 	})
@@ -302,7 +304,7 @@ func TestTrackerAsksAgainWhenTheKernelDropsNotifications(t *testing.T) {
 	n.route("10.1.0.0/16", "192.0.2.9", "va") // its notification is dropped
 	tr.Tracker.mu.Unlock()
 	tr.want("after the overrun", "10.1.0.1", Status{Reachable: true, Interface: "va", NextHop: addr("192.0.2.9")})
-	within(t, 10*time.Second, "an overrun is counted", func() bool { return tr.Stats().Overruns > 0 })
+	testwait.Until(t, "an overrun is counted", func() bool { return tr.Stats().Overruns > 0 })
 	for _, r := range added {
 		n.ok(n.nl.RouteDel(r))
 	}
