@@ -2,7 +2,6 @@ package tcx
 
 import (
 	"errors"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -75,10 +74,8 @@ func TestOpenNamesWhatIsWrong(t *testing.T) {
 }
 
 func TestMissingCapabilitiesAreNamed(t *testing.T) {
-	if b, err := os.ReadFile("/proc/sys/kernel/unprivileged_bpf_disabled"); err != nil || strings.TrimSpace(string(b)) == "0" {
-		t.Skip("needs kernel.unprivileged_bpf_disabled")
-	}
-	err := taptest.WithoutCapabilities(func() error {
+	taptest.NeedPrivilegedBPF(t)
+	err := taptest.WithCapabilities(func() error {
 		d, err := Open(Config{Interface: "lo", CE: true})
 		if err == nil {
 			return errors.Join(errors.New("it opened"), d.Close())
@@ -95,14 +92,7 @@ func TestNamedCapabilitiesAreEnough(t *testing.T) {
 	a, _ := taptest.Pair(t)
 	need(t, a, Config{Interface: "va", CE: true})
 	err := a.Do(func() error {
-		head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-		var few [2]unix.CapUserData
-		few[0].Effective = 1 << unix.CAP_NET_ADMIN
-		few[1].Effective = 1<<(unix.CAP_BPF-32) | 1<<(unix.CAP_PERFMON-32)
-		for i := range few {
-			few[i].Permitted = few[i].Effective
-		}
-		if err := unix.Capset(&head, &few[0]); err != nil {
+		if err := taptest.SetCapabilities(unix.CAP_BPF, unix.CAP_PERFMON, unix.CAP_NET_ADMIN); err != nil {
 			return err
 		}
 		d, err := Open(Config{Interface: "va", CE: true, Queue: &slow})

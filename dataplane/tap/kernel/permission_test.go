@@ -2,7 +2,6 @@ package kernel
 
 import (
 	"errors"
-	"os"
 	"strings"
 	"testing"
 
@@ -12,11 +11,9 @@ import (
 )
 
 func TestMissingCapabilitiesAreNamed(t *testing.T) {
-	if b, err := os.ReadFile("/proc/sys/kernel/unprivileged_bpf_disabled"); err != nil || strings.TrimSpace(string(b)) == "0" {
-		t.Skip("needs kernel.unprivileged_bpf_disabled")
-	}
+	taptest.NeedPrivilegedBPF(t)
 	for _, m := range []Mode{TCX, XDP} {
-		err := taptest.WithoutCapabilities(func() error {
+		err := taptest.WithCapabilities(func() error {
 			k, err := Open(Config{Mode: m})
 			if err == nil {
 				return errors.Join(errors.New("it opened"), k.Close())
@@ -36,22 +33,12 @@ func TestNamedCapabilitiesAreEnough(t *testing.T) {
 	for _, m := range []Mode{TCX, XDP, Clsact} {
 		var pins *Pins
 		root := bpffs(t)
-		var without error
+		without := taptest.WithCapabilities(func() error {
+			_, err := Open(Config{Mode: m, MaxFlows: 1024, RingSize: 1 << 16})
+			return err
+		}, unix.CAP_BPF, unix.CAP_NET_ADMIN)
 		err := a.Do(func() error {
-			head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-			var three [2]unix.CapUserData
-			three[0].Effective = 1 << unix.CAP_NET_ADMIN
-			three[1].Effective = 1<<(unix.CAP_BPF-32) | 1<<(unix.CAP_PERFMON-32)
-			for i := range three {
-				three[i].Permitted = three[i].Effective
-			}
-			fewer := three
-			fewer[1].Effective = 1 << (unix.CAP_BPF - 32)
-			if err := unix.Capset(&head, &fewer[0]); err != nil {
-				return err
-			}
-			_, without = Open(Config{Mode: m, MaxFlows: 1024, RingSize: 1 << 16})
-			if err := unix.Capset(&head, &three[0]); err != nil {
+			if err := taptest.SetCapabilities(unix.CAP_BPF, unix.CAP_PERFMON, unix.CAP_NET_ADMIN); err != nil {
 				return err
 			}
 			var err error

@@ -81,22 +81,6 @@ func (n *NS) Do(fn func() error) error {
 	return <-ch
 }
 
-// WithoutCapabilities runs fn on a thread that has none, and ends with it.
-func WithoutCapabilities(fn func() error) error {
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // and never unlocked
-		head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-		var none [2]unix.CapUserData
-		if err := unix.Capset(&head, &none[0]); err != nil {
-			done <- err
-			return
-		}
-		done <- fn()
-	}()
-	return <-done
-}
-
 // Veth makes a pair of interfaces, both up, and returns when both carry frames. a and b may be the same.
 func Veth(a *NS, nameA string, b *NS, nameB string) error {
 	err := a.Do(func() error {
