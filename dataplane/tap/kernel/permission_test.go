@@ -12,6 +12,7 @@ import (
 
 func TestMissingCapabilitiesAreNamed(t *testing.T) {
 	taptest.NeedPrivilegedBPF(t)
+	need(t, Config{}) // what the kernel can do is asked once in a process, and without the capabilities it can little
 	for _, m := range []Mode{TCX, XDP} {
 		err := taptest.WithCapabilities(func() error {
 			k, err := Open(Config{Mode: m})
