@@ -95,6 +95,7 @@ func (a *attachment) want(next map[string]host.VethConfig) {
 	for name, v := range next {
 		if old, had := a.wanted[name]; !had || !reflect.DeepEqual(old, v) {
 			a.due[name] = true
+			delete(a.there, name) // another pair than the one that was made: what is done to that is our doing
 		}
 	}
 	a.wanted = maps.Clone(next)
@@ -203,10 +204,9 @@ func (a *attachment) make(name string, v host.VethConfig) bool {
 	made, err := a.ensure(v)
 	removed := func(err error) { a.onChange(pncv1.HostObjectKind_HOST_OBJECT_KIND_VETH, name, "removed", err) }
 	a.mu.Lock()
-	_, still := a.wanted[name]
-	if !still {
+	if now, still := a.wanted[name]; !still || !reflect.DeepEqual(now, v) {
 		a.mu.Unlock()
-		return true
+		return true // changed meanwhile: it is due again, or to be removed
 	}
 	was, old := a.there[name], a.errs[name]
 	a.errs[name], a.there[name] = err, was || err == nil

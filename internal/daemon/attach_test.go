@@ -76,7 +76,11 @@ func TestVethPairsAreMadeKeptAndRemoved(t *testing.T) {
 	}
 	k := &fakeHost{fail: errors.New("no such namespace")}
 	a := newAttachment(pair("a"), log)
+	changes := &fakeHost{}
 	a.ensure, a.remove, a.retry = k.ensure, k.remove, time.Millisecond
+	a.onChange = func(_ pncv1.HostObjectKind, name, change string, err error) {
+		_ = changes.do(fmt.Sprint(name, " ", change, " ", err))
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- a.run(ctx) }()
@@ -93,9 +97,13 @@ func TestVethPairsAreMadeKeptAndRemoved(t *testing.T) {
 	k.want(t, "make isis0 a failed, make isis0 a, make isis0 b, remove isis0")
 	a.want(pair("c"))
 	k.want(t, "make isis0 a failed, make isis0 a, make isis0 b, remove isis0, make isis0 c")
+	if got := changes.text(); got != "" {
+		t.Errorf("what the configuration moved, somebody else changed: %s", got)
+	}
 	k.setFail(errors.New("x"))
 	a.linksChanged([]string{"isis0"}, nil) // it has vanished
 	k.want(t, "make isis0 a failed, make isis0 a, make isis0 b, remove isis0, make isis0 c, make isis0 c failed")
+	changes.want(t, "isis0 removed x")
 	k.setFail(nil)
 	cancel()
 	if err := <-ended; err != nil {
