@@ -278,13 +278,19 @@ func (h *Host) way(dst netip.Addr, plain bool, links map[int]int) way {
 	if !plain || dst.Is4In6() || dst.IsMulticast() || dst.IsLinkLocalUnicast() {
 		return way{}
 	}
+	// Only the entry of the kernel's table shows that there are several next hops, and only the answer without it
+	// which MTU and gateway ICMP has told of.
+	entry, err := h.nl.RouteGetWithOptions(dst.AsSlice(), &netlink.RouteGetOptions{FIBMatch: true})
+	if err != nil || len(entry) != 1 || len(entry[0].MultiPath) > 0 {
+		return way{} // the kernel's output will say why
+	}
 	routes, err := h.nl.RouteGet(dst.AsSlice())
 	if err != nil || len(routes) != 1 {
-		return way{} // the kernel's output will say why
+		return way{}
 	}
 	r := &routes[0]
 	mtu, ethernet := links[r.LinkIndex]
-	if !ethernet || r.Type != unix.RTN_UNICAST || r.Encap != nil || r.MPLSDst != nil || r.NewDst != nil || len(r.MultiPath) > 0 {
+	if !ethernet || r.Type != unix.RTN_UNICAST || r.Encap != nil || r.MPLSDst != nil || r.NewDst != nil {
 		return way{}
 	}
 	if r.MTU > 0 && r.MTU < mtu {

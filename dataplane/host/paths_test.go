@@ -54,6 +54,14 @@ func TestPathsAreThoseOfTheKernel(t *testing.T) {
 	n.addr("a", "2001:db8::1/64")
 	n.route("198.51.100.0/24", "192.0.2.2", "a")
 	n.route("203.0.113.0/24", "", "", kind(unix.RTN_BLACKHOLE))
+	n.route("198.18.0.0/16", "192.0.2.2", "a", func(r *netlink.Route) { r.MTU = 1400 })
+	for dst, hops := range map[string][2]string{"100.64.0.0/16": {"192.0.2.2", "192.0.2.3"}, "2001:db8:1::/48": {"2001:db8::2", "2001:db8::3"}} {
+		n.route(dst, "", "", func(r *netlink.Route) {
+			for _, hop := range hops {
+				r.MultiPath = append(r.MultiPath, &netlink.NexthopInfo{LinkIndex: n.link("a").Attrs().Index, Gw: net.ParseIP(hop)})
+			}
+		})
+	}
 	p := pathsIn(t, n, 0)
 	index := n.link("a").Attrs().Index
 	to := func(mac string, mtu int) string { return fmt.Sprint(index, " ", mac, " ", mtu) }
@@ -67,18 +75,28 @@ func TestPathsAreThoseOfTheKernel(t *testing.T) {
 			return ""
 		})
 	}
-	for _, dst := range []string{"192.0.2.2", "198.51.100.7", "2001:db8::2", "203.0.113.1", "127.0.0.1", "192.0.2.1", "224.0.0.5", "8.8.8.8"} {
+	for _, dst := range []string{
+		"192.0.2.2", "198.51.100.7", "198.18.0.1", "2001:db8::2", "203.0.113.1", "127.0.0.1", "192.0.2.1", "224.0.0.5", "8.8.8.8", "100.64.0.1", "2001:db8:1::1",
+	} {
 		if got := pathTo(p, dst); got != "none" {
 			t.Errorf("%s before it was asked for: %s", dst, got)
 		}
 	}
 	n.neighbor("a", "192.0.2.2", m2, netlink.NUD_PERMANENT)
 	n.neighbor("a", "2001:db8::2", m9, netlink.NUD_REACHABLE)
+	n.neighbor("a", "192.0.2.3", m2, netlink.NUD_PERMANENT)
+	n.neighbor("a", "2001:db8::3", m9, netlink.NUD_PERMANENT)
 	want("on the link", "192.0.2.2", to(m2, 1500))
 	want("by a gateway", "198.51.100.7", to(m2, 1500))
+	want("by a route with an MTU", "198.18.0.1", to(m2, 1400))
 	want("IPv6", "2001:db8::2", to(m9, 1500))
-	testwait.Until(t, "all are known", func() bool { all, usable := p.Known(); return all == 8 && usable == 3 })
-	for _, dst := range []string{"203.0.113.1", "127.0.0.1", "192.0.2.1", "224.0.0.5", "8.8.8.8"} {
+	testwait.UntilRight(t, func() string {
+		if all, usable := p.Known(); all != 11 || usable != 4 {
+			return fmt.Sprintf("%d are known, %d of them usable", all, usable)
+		}
+		return ""
+	})
+	for _, dst := range []string{"203.0.113.1", "127.0.0.1", "192.0.2.1", "224.0.0.5", "8.8.8.8", "100.64.0.1", "2001:db8:1::1"} {
 		if got := pathTo(p, dst); got != "none" {
 			t.Errorf("%s: %s", dst, got)
 		}
