@@ -162,8 +162,8 @@ func (p *Paths) relevant(m *syscall.NetlinkMessage) bool {
 // round brings the table up to date.
 func (p *Paths) round(h *Host) error {
 	p.rounds.Add(1)
-	all := p.routesDirty.Swap(false) || p.overruns.Load() != p.heardOf
-	overruns := p.overruns.Load()
+	overruns := p.overruns.Load() // once: one that comes from here on is the next round's
+	all := p.routesDirty.Swap(false) || overruns != p.heardOf
 	p.mu.Lock()
 	pending := p.pending
 	p.pending = map[netip.Addr]struct{}{}
