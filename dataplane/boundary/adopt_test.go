@@ -3,6 +3,7 @@ package boundary
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -178,5 +179,34 @@ func veth(t *testing.T, a *taptest.NS, nameA string, b *taptest.NS, nameB string
 	t.Helper()
 	if err := taptest.Veth(a, nameA, b, nameB); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestOnlySomebodysChangeIsTold(t *testing.T) {
+	var told []string
+	f := New(Config{OnChange: func(c Change) { told = append(told, fmt.Sprint(c.Table, " ", c.What, " ", c.Err)) }}, quiet())
+	f.absent = []string{"ext9"}
+	want := func(what string, lines ...string) {
+		t.Helper()
+		if !slices.Equal(told, lines) {
+			t.Errorf("%s: told %q, want %q", what, told, lines)
+		}
+		told = nil
+	}
+	found := differences{{table: "inet pncd", found: "changed", did: "replaced"}}
+	f.note(found, nil, errors.New("no buffer space"))
+	want("an interface that came can't be followed")
+	f.note(found, nil, nil)
+	want("it is followed")
+	f.note(found, nil, errors.New("permission denied"))
+	want("somebody's change stays", "inet pncd changed permission denied")
+	f.note(found, nil, errors.New("permission denied"))
+	want("and stays")
+	f.note(found, nil, nil)
+	want("it is put back", "inet pncd changed <nil>")
+	f.note(found, []string{"ext9"}, nil)
+	want("an interface went")
+	if !slices.Equal(f.absent, []string{"ext9"}) || f.mended != 1 {
+		t.Errorf("%q are absent, %d changes were mended", f.absent, f.mended)
 	}
 }

@@ -70,12 +70,12 @@ func (f *Filter) Apply(p *Policy) error {
 		f.has, f.probed = has, true
 	}
 	f.policy = p
-	did, err := f.sync()
+	did, absent, err := f.sync()
 	if err != nil {
 		f.policy = old
 		return err
 	}
-	f.err = nil
+	f.absent, f.err = absent, nil
 	if p != nil {
 		f.used = true
 		select {
@@ -95,40 +95,38 @@ func (f *Filter) Apply(p *Policy) error {
 }
 
 // sync makes the kernel's tables what they should be, and says what it found and did; none: nothing was to do. An
-// error is about what was found.
-func (f *Filter) sync() (found differences, err error) {
+// error is about what was found. absent are the policy's interfaces that don't exist.
+func (f *Filter) sync() (found differences, absent []string, err error) {
 	have, err := f.kernel.read()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := f.checkOwner(have); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	f.counts.adopt(have)
 	f.counts.add(have)
 	var want Ruleset
-	var absent []string
 	if f.policy != nil {
 		exists, err := f.kernel.links()
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if want, err = Build(f.policy, f.has, exists); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		absent = f.policy.missing(exists)
 	}
 	if found = compare(want, have); len(found) > 0 {
 		if err := f.kernel.program(want, have); err != nil {
-			return found, err
+			return found, absent, err
 		}
 		f.counts.programmed(want, have)
 	}
-	f.absent = absent
 	for _, family := range families {
 		f.owned[int(family)] = want.table(family) != nil
 	}
-	return found, nil
+	return found, absent, nil
 }
 
 // checkOwner refuses to touch a table of somebody else.
@@ -221,22 +219,31 @@ func (f *Filter) check() {
 	if f.policy == nil {
 		return
 	}
-	absent := f.absent
-	found, err := f.sync()
+	f.note(f.sync())
+}
+
+// note logs and tells what a check found. Where other interfaces exist than before, the difference is theirs and not
+// somebody's change, also when it can't be followed.
+func (f *Filter) note(found differences, absent []string, err error) {
+	follows := !slices.Equal(absent, f.absent)
 	switch {
 	case err != nil:
 		if f.err == nil || f.err.Error() != err.Error() {
 			f.log.WithError(err).Error("the border filter is not what it should be")
-			f.tell(found, err)
+			if !follows {
+				f.tell(found, err)
+			}
 		}
-	case len(found) > 0 && slices.Equal(absent, f.absent):
+	case len(found) > 0 && !follows:
 		f.mended++
 		f.log.WithField("tables", found.String()).Warn("somebody changed the border filter; it is put back")
 		f.tell(found, nil)
 	case len(found) > 0:
-		f.log.WithFields(logrus.Fields{"tables": found.String(), "absent": f.absent}).Info("the border filter follows the interfaces")
+		f.log.WithFields(logrus.Fields{"tables": found.String(), "absent": absent}).Info("the border filter follows the interfaces")
 	}
-	f.err = err
+	if f.err = err; err == nil {
+		f.absent = absent
+	}
 }
 
 func (f *Filter) tell(found differences, err error) {
