@@ -13,10 +13,10 @@ import (
 const filterName = "pncd"
 
 // The filter's handle says whether pncd made the qdisc that it is on, and so whether it is to be removed: also a later
-// process finds it there.
+// process finds it there. They are none that others choose: a filter that is added under another's handle takes its place.
 const (
-	onTheirQdisc = 1
-	onOurQdisc   = 2
+	onTheirQdisc = 0x706E6301
+	onOurQdisc   = 0x706E6302
 )
 
 // filterPriority is the first: a filter that drops or redirects must not hide packets.
@@ -43,7 +43,8 @@ func filterOf(ifIndex int, handle uint32) *netlink.BpfFilter {
 	}
 }
 
-// attachFilter puts the program on an interface. A filter of an earlier process is replaced, without a gap.
+// attachFilter puts the program on an interface. A filter of pncd's that is there is replaced, without a gap: of another
+// tap of this process, or of an earlier one's where RemoveFilters has not been called.
 func attachFilter(ifIndex int, prog *ebpf.Program) (hook, error) {
 	nl, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
@@ -107,13 +108,18 @@ func (h *filterHook) ours(ifIndex int) (*netlink.BpfFilter, error) {
 // listAttempts is how often a list is asked for that a change meanwhile has made incomplete.
 const listAttempts = 5
 
-func (h *filterHook) filters(ifIndex int, parent uint32) (list []netlink.Filter, err error) {
-	at := &netlink.Dummy{LinkAttrs: netlink.LinkAttrs{Index: ifIndex}}
+func dump[T any](list func() ([]T, error)) (all []T, err error) {
 	for range listAttempts {
-		if list, err = h.nl.FilterList(at, parent); !errors.Is(err, netlink.ErrDumpInterrupted) {
+		if all, err = list(); !errors.Is(err, netlink.ErrDumpInterrupted) {
 			break
 		}
 	}
+	return all, err
+}
+
+func (h *filterHook) filters(ifIndex int, parent uint32) (list []netlink.Filter, err error) {
+	at := &netlink.Dummy{LinkAttrs: netlink.LinkAttrs{Index: ifIndex}}
+	list, err = dump(func() ([]netlink.Filter, error) { return h.nl.FilterList(at, parent) })
 	if err != nil {
 		return nil, fmt.Errorf("list the filters: %w", err)
 	}
@@ -181,12 +187,7 @@ func RemoveFilters() error {
 		return fmt.Errorf("rtnetlink: %w", err)
 	}
 	defer nl.Close()
-	var qdiscs []netlink.Qdisc
-	for range listAttempts {
-		if qdiscs, err = nl.QdiscList(nil); !errors.Is(err, netlink.ErrDumpInterrupted) {
-			break
-		}
-	}
+	qdiscs, err := dump(func() ([]netlink.Qdisc, error) { return nl.QdiscList(nil) })
 	if err != nil {
 		return fmt.Errorf("list the qdiscs: %w", err)
 	}
@@ -196,6 +197,9 @@ func RemoveFilters() error {
 		}
 		h := filterHook{nl: nl}
 		f, err := h.ours(q.Attrs().LinkIndex)
+		if absent(err) {
+			continue // the interface went meanwhile
+		}
 		if err != nil {
 			return err
 		}

@@ -3,9 +3,11 @@ package kernel
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/cilium/ebpf"
 	"github.com/vishvananda/netlink"
 
 	"pncd/dataplane/tap/taptest"
@@ -54,23 +56,51 @@ func addClsact(t *testing.T, ns *taptest.NS, name string) {
 	}
 }
 
-func TestClsactLeavesTheQdiscThatWasThere(t *testing.T) {
-	for _, theirs := range []bool{false, true} {
-		a, _ := taptest.Pair(t)
-		if theirs {
-			addClsact(t, a, "va")
+// addFilter adds a filter as others add theirs: first priority, first handle.
+func addFilter(t *testing.T, ns *taptest.NS, name, filter string, prog *ebpf.Program) {
+	t.Helper()
+	if err := ns.Do(func() error {
+		l, err := netlink.LinkByName(name)
+		if err != nil {
+			return err
 		}
-		k := need(t, Config{Mode: Clsact, MaxFlows: 1024, RingSize: 1 << 16})
-		at := attach(t, k, a, "va")
-		if qdisc, filters := clsact(t, a, "va"); !qdisc || len(filters) != 1 || filters[0] != filterName || at.Check() != nil {
-			t.Errorf("attached: %v %v, %v", qdisc, filters, at.Check())
-		}
-		if err := at.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if qdisc, filters := clsact(t, a, "va"); qdisc != theirs || len(filters) != 0 {
-			t.Errorf("theirs %v: left %v %v", theirs, qdisc, filters)
-		}
+		f := filterOf(l.Attrs().Index, 1)
+		f.Name, f.Fd = filter, prog.FD()
+		return netlink.FilterAdd(f)
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestClsactLeavesWhatWasThere(t *testing.T) {
+	const theirFilter = "theirs"
+	for name, tc := range map[string]struct {
+		qdisc bool
+		left  []string // of filters
+	}{
+		"nothing": {false, nil}, "qdisc": {true, nil}, "qdisc and filter": {true, []string{theirFilter}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, _ := taptest.Pair(t)
+			k := need(t, Config{Mode: Clsact, MaxFlows: 1024, RingSize: 1 << 16})
+			if tc.qdisc {
+				addClsact(t, a, "va")
+			}
+			for _, f := range tc.left {
+				addFilter(t, a, "va", f, k.progs[0])
+			}
+			at := attach(t, k, a, "va")
+			want := append([]string{filterName}, tc.left...) // ours sees what others drop
+			if qdisc, filters := clsact(t, a, "va"); !qdisc || !slices.Equal(filters, want) || at.Check() != nil {
+				t.Errorf("attached: %v %v, %v; want %v", qdisc, filters, at.Check(), want)
+			}
+			if err := at.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if qdisc, filters := clsact(t, a, "va"); qdisc != tc.qdisc || !slices.Equal(filters, tc.left) {
+				t.Errorf("left %v %v", qdisc, filters)
+			}
+		})
 	}
 }
 

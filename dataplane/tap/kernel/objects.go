@@ -53,7 +53,7 @@ func (a *Attachment) Object() (Object, error) {
 			o.Detail += ", pinned at " + filepath.Join(a.t.dir, linkPin(a.ifIndex, a.slot))
 		}
 	case *filterHook:
-		o.Detail = fmt.Sprintf("id %d, %v ingress of %s by filter %s, handle %d", h.progID, a.t.mode, a.name, filterName, h.filter.Handle)
+		o.Detail = fmt.Sprintf("id %d, %v ingress of %s by filter %s, handle %#x", h.progID, a.t.mode, a.name, filterName, h.filter.Handle)
 	}
 	return o, nil
 }
