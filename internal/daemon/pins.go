@@ -1,7 +1,7 @@
 package daemon
 
 import (
-	"fmt"
+	"errors"
 	"sync"
 
 	"github.com/sirupsen/logrus"
@@ -25,7 +25,7 @@ func (s *pinStore) take(mode kernel.Mode) *kernel.Pins {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if mode == kernel.Clsact {
-		s.why = fmt.Errorf("a filter stays by itself, and is replaced at the next start")
+		s.why = errors.New("a filter stays by itself, and the next start removes it")
 		return nil
 	}
 	if s.pins == nil {
