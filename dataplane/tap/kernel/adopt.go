@@ -121,7 +121,7 @@ func (t *Tap) Settle() (all bool, err error) {
 	defer t.mu.Unlock()
 	all = t.before != nil
 	for a := range t.attached {
-		all = all && a.Adopted
+		all = all && a.adopted
 	}
 	if t.before != nil {
 		err = t.before.close()

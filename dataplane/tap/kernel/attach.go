@@ -20,7 +20,6 @@ const slots = 256
 // Attachment is the program on one interface. A bpf_link goes with the process unless it is pinned; a filter stays until
 // it is closed or replaced.
 type Attachment struct {
-	Adopted bool // an earlier process had attached it, and it has been there since
 	t       *Tap
 	name    string
 	ifIndex int
@@ -28,6 +27,8 @@ type Attachment struct {
 	hook    hook
 	watch   *linkWatch
 	base    Counters // of the slot, when it was taken
+	adopted bool     // an earlier process had attached it, and it has been there since
+	last    Counters // when it was closed; t.mu is held
 }
 
 // hook is what holds the program on an interface.
@@ -67,7 +68,7 @@ func (t *Tap) attach(a *Attachment) (err error) {
 		}
 	}()
 	if l, ok := t.before.claim(a.ifIndex); ok {
-		a.slot, a.hook, a.Adopted = l.slot, &linkHook{l.link}, true
+		a.slot, a.hook, a.adopted = l.slot, &linkHook{l.link}, true
 		a.base, err = t.countersOf(a.slot)
 		return err
 	}
@@ -226,10 +227,14 @@ func (a *Attachment) Close() error {
 	return a.release()
 }
 
+// release detaches, and keeps the counts: who reads them may do so when all is closed. a.t.mu is held.
 func (a *Attachment) release() error {
 	a.watch.close()
-	if err := a.hook.close(); err != nil {
-		return fmt.Errorf("kernel tap: %s: detach: %w", a.name, err)
+	err := a.hook.close()
+	if err != nil {
+		err = fmt.Errorf("kernel tap: %s: detach: %w", a.name, err)
 	}
-	return nil
+	last, err2 := a.counted()
+	a.last = last
+	return errors.Join(err, err2)
 }

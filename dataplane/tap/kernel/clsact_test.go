@@ -175,6 +175,8 @@ func TestCountersAreByInterface(t *testing.T) {
 			if err := v.Close(); err != nil {
 				t.Fatal(err)
 			}
+			count(v, 2) // also when it is closed
+			closed := v
 			v = attach(t, k, a, "va")
 			count(v, 0) // since it was attached
 			if c, err := k.Counters(); err != nil || c.Packets != 3 || c.Told() == 0 {
@@ -196,6 +198,15 @@ func TestCountersAreByInterface(t *testing.T) {
 			waitDowns(t, w, 2)
 			if err := w.Check(); err != nil {
 				t.Error(err)
+			}
+			send("vb", 4)
+			if err := k.Close(); err != nil {
+				t.Fatal(err)
+			}
+			count(closed, 2)
+			count(v, 1)
+			if c, downs, err := w.Counters(); err != nil || c.Packets != 1 || downs != 2 {
+				t.Errorf("closed with the tap: %d packets, %d downs, %v", c.Packets, downs, err)
 			}
 		})
 	}

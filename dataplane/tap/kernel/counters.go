@@ -86,13 +86,27 @@ func (t *Tap) countersOf(slot uint32) (Counters, error) {
 	return sum, nil
 }
 
-// Counters returns the counts of this interface since Attach, and how often it went down since then.
+// Counters returns the counts of this interface since Attach, and how often it went down since then; after Close, the last
+// ones.
 func (a *Attachment) Counters() (c Counters, downs uint64, err error) {
-	if c, err = a.t.countersOf(a.slot); err != nil {
-		return Counters{}, 0, err
+	a.t.mu.Lock()
+	defer a.t.mu.Unlock()
+	c = a.last
+	if _, ok := a.t.attached[a]; ok {
+		if c, err = a.counted(); err != nil {
+			return Counters{}, 0, err
+		}
 	}
-	c.add(&a.base, minusOne)
 	return c, a.watch.wentDown(), nil
+}
+
+// counted reads the counts since Attach; a.t.mu is held.
+func (a *Attachment) counted() (Counters, error) {
+	c, err := a.t.countersOf(a.slot)
+	if err == nil {
+		c.add(&a.base, minusOne)
+	}
+	return c, err
 }
 
 // Flows returns how many flows there are, for which it reads the whole table, and how many were evicted because there

@@ -87,7 +87,7 @@ func TestProgramAndMapsOutliveTheProcessAndAreTakenOver(t *testing.T) {
 			first := need(t, c)
 			at, gone := attach(t, first, a, "va"), attach(t, first, a, "wa")
 			made, second := idsOf(t, first, at), idsOf(t, first, gone)
-			if yes, _ := first.TakenOver(); yes || at.Adopted {
+			if yes, _ := first.TakenOver(); yes || at.adopted {
 				t.Fatal("something was there before")
 			}
 			if err := in.Send(frameOf(t, spec(writeOnly, 1))); err != nil {
@@ -112,8 +112,8 @@ func TestProgramAndMapsOutliveTheProcessAndAreTakenOver(t *testing.T) {
 			next := need(t, c)
 			again := attach(t, next, a, "va")
 			all, err := next.Settle()
-			if yes, lost := next.TakenOver(); !yes || lost || !again.Adopted || !all || err != nil {
-				t.Errorf("taken over %v, lost %v, adopted %v, all %v, %v", yes, lost, again.Adopted, all, err)
+			if yes, lost := next.TakenOver(); !yes || lost || !again.adopted || !all || err != nil {
+				t.Errorf("taken over %v, lost %v, adopted %v, all %v, %v", yes, lost, again.adopted, all, err)
 			}
 			if now := idsOf(t, next, again); now.link != made.link {
 				t.Errorf("another link: %v, was %v", now.link, made.link)
@@ -184,8 +184,8 @@ func TestAnotherVersionIsReplaced(t *testing.T) {
 			}
 			testwait.UntilRight(t, made.left)
 			at := attach(t, next, a, "va")
-			if all, err := next.Settle(); all || err != nil || at.Adopted {
-				t.Errorf("adopted: %v %v %v", all, at.Adopted, err)
+			if all, err := next.Settle(); all || err != nil || at.adopted {
+				t.Errorf("adopted: %v %v %v", all, at.adopted, err)
 			}
 			// Two of one process stand beside each other, as when it is given other sizes.
 			if mode == TCX {
