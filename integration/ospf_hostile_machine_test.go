@@ -28,6 +28,8 @@ func TestOSPFHostileMachine(t *testing.T) {
 const (
 	hostileMaxLSAs      = 2000
 	hostileMaxNeighbors = 64
+
+	goodID packet.ID = 0x0AFF0001 // the good router's
 )
 
 // machines are pncd's and the good router's, joined by the link "outer".
@@ -50,7 +52,7 @@ func hostileMachine(t *testing.T, v packet.Version) {
 	if len(m.a.recorded) < 20 {
 		t.Fatalf("%d recorded", len(m.a.recorded))
 	}
-	since := m.goodNeighbor().Since
+	since := m.since()
 	inner := slices.Concat(ospfPacketKinds, ospfLSAKinds)
 	for i := range 25_000 {
 		if i%500 == 0 {
@@ -79,8 +81,8 @@ func hostileMachine(t *testing.T, v packet.Version) {
 		}
 	}
 	t.Logf("%+v", st.Areas)
-	if n := m.goodNeighbor(); n.Since != since {
-		t.Errorf("the adjacency with the good router ended: %+v", n)
+	if now := m.since(); now != since {
+		t.Errorf("the adjacencies with the good router and the attacker's steady one are of %v, before %v", now, since)
 	}
 	m.pass(2 * time.Minute)
 	if wrong := m.unhealthy(true); wrong != "" {
@@ -121,9 +123,9 @@ func newMachines(t *testing.T, v packet.Version) *machines {
 			SPF: backoff.Config{Initial: 50 * time.Millisecond, Second: 50 * time.Millisecond, Max: 100 * time.Millisecond},
 		}
 	}
-	const victim, other packet.ID = 0x0AFE000B, 0x0AFF0001
+	const victim packet.ID = 0x0AFE000B
 	m.victim = must(speaker.New(config(victim, outer, inner), m.now))
-	m.other = must(speaker.New(config(other, outer), m.now))
+	m.other = must(speaker.New(config(goodID, outer), m.now))
 	network, at, addresses := netip.MustParsePrefix("10.66.0.0/16"), netip.MustParseAddr("10.66.255.11"), [2]string{"10.9.0.11/24", "10.9.0.1/24"}
 	if v == packet.V3 {
 		network, at, addresses = netip.MustParsePrefix("fe80::/64"), netip.MustParseAddr("fe80::ff11"), [2]string{"fe80::9:11/64", "fe80::9:1/64"}
@@ -190,13 +192,22 @@ func (m *machines) step() {
 	}
 }
 
-func (m *machines) goodNeighbor() (n speaker.NeighborStatus) {
+func (m *machines) goodNeighbor() speaker.NeighborStatus { return m.neighbor("outer", goodID) }
+
+func (m *machines) neighbor(link string, id packet.ID) speaker.NeighborStatus {
 	for _, l := range m.victim.Status(m.now).Links {
-		if l.Name == "outer" && len(l.Neighbors) == 1 {
-			return l.Neighbors[0]
+		for _, n := range l.Neighbors {
+			if l.Name == link && n.Router == id {
+				return n
+			}
 		}
 	}
-	return n
+	return speaker.NeighborStatus{}
+}
+
+// since is since when the victim is full with those whose adjacencies are to stay.
+func (m *machines) since() [2]time.Time {
+	return [2]time.Time{m.goodNeighbor().Since, m.neighbor("inner", steadyID).Since}
 }
 
 // unhealthy says what is wrong: between the good ones, and, when the attack is over, with the attacker's routers.

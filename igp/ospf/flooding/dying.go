@@ -89,6 +89,12 @@ func (m *Machine) bury(now time.Time) {
 			if o != nil && !o.wrap || m.waits(w, k) {
 				continue // what is still wanted is made soon, and must go on from this number
 			}
+			if o != nil && m.putOff(now, o) {
+				// The first takes the place of the last at once: to a neighbour who asks for what isn't there the
+				// adjacency would end.
+				m.replan(ownKey{w, k.Type, k.ID}, o)
+				continue
+			}
 			remove(m.dying.all, w, k)
 			m.DB(w).Remove(k)
 			m.seen(w, k)

@@ -100,7 +100,7 @@ func (m *Machine) settled(o *own) time.Time {
 // must not put it off for good.
 func (m *Machine) putOff(now time.Time, o *own) bool {
 	at := m.settled(o)
-	if o.made.IsZero() || o.wrap || !at.After(now) || o.late == maxLate {
+	if o.made.IsZero() || !at.After(now) || o.late == maxLate {
 		return false
 	}
 	o.late++
@@ -122,7 +122,7 @@ func (m *Machine) Told(now time.Time, w Where, k packet.Key) {
 
 // make originates what is due, or flushes it, and plans what is next.
 func (m *Machine) make(now time.Time, w Where, o *own) {
-	if o.leaving && !o.due.After(now) && !m.putOff(now, o) {
+	if o.leaving && !o.due.After(now) && (o.wrap || !m.putOff(now, o)) {
 		m.end(now, w, o)
 		return
 	}
@@ -139,7 +139,12 @@ func (m *Machine) replan(k ownKey, o *own) {
 }
 
 func (m *Machine) makeNow(now time.Time, w Where, o *own) {
-	if o.wrap || o.leaving || o.next(m.cfg.Refresh).After(now) {
+	if o.leaving || o.next(m.cfg.Refresh).After(now) {
+		return
+	}
+	if o.wrap {
+		o.due = time.Time{}
+		m.check(w, o.key)
 		return
 	}
 	if m.putOff(now, o) {
@@ -149,7 +154,7 @@ func (m *Machine) makeNow(now time.Time, w Where, o *own) {
 	if e := db.Get(o.key); e != nil {
 		if e.Sequence == packet.MaxSequence {
 			// RFC 2328 section 12.1.6: the last instance is flushed, and acknowledged by all, before the first.
-			o.wrap = true
+			o.wrap, o.due = true, time.Time{}
 			m.flush(now, w, e)
 			return
 		}
@@ -163,12 +168,9 @@ func (m *Machine) makeNow(now time.Time, w Where, o *own) {
 	m.store(now, w, lsa)
 }
 
-// next is when another instance is due.
+// next is when another instance is due; one whose number wraps, when it is looked whether it can be made.
 func (o *own) next(refresh time.Duration) time.Time {
-	switch {
-	case o.wrap:
-		return time.Time{}
-	case o.made.IsZero() || !o.due.IsZero():
+	if o.wrap || o.made.IsZero() || !o.due.IsZero() {
 		return o.due
 	}
 	return o.made.Add(refresh)

@@ -29,6 +29,7 @@ import (
 //	asks 1 2 r4 ...                              its request list
 //	own r 0 text | own l 1 text                  router LSA of area 0; opaque LSA of link 1: text is the body
 //	unown r 0 | stop
+//	told r 0                                     a neighbour asked for the own LSA, and has it
 //	> 1 2 upd r3/5 [r4/1/max ...] [badsum]       an update of neighbour 2 on interface 1
 //	> 1 2 ack r1/1 ...
 //	! text                                       the packet before was refused with this text
@@ -198,6 +199,9 @@ func (s *script) Do(f []string) bool {
 	case "unown":
 		l := s.lsa(f[1] + "1")
 		s.m.Withdraw(s.Now, s.place(f[1][0], s.Number(f[2])), l.Type, l.ID)
+	case "told":
+		l := s.lsa(f[1] + "1")
+		s.m.Told(s.Now, s.place(f[1][0], s.Number(f[2])), l.Key)
 	case "stop":
 		s.m.WithdrawAll(s.Now)
 	case ">":
