@@ -307,7 +307,8 @@ func (m *Map) settledTapSeen(r *settledPair) (seen int64) {
 func (sh *shard) ageSettled(now, ageAfter int64) {
 	st := &sh.m.settled
 	for e, ok := sh.oldestSettled(); ok && now-st.seenAt(st.at(e)) > ageAfter; e, ok = sh.oldestSettled() {
-		if seen := sh.m.settledTapSeen(st.at(e)); now-seen <= ageAfter {
+		// As the pair keeps it, to a tick: or the loop might meet the pair again, unchanged.
+		if seen := sh.m.settledTapSeen(st.at(e)); now-st.time(st.tick(seen)) <= ageAfter {
 			sh.touchSettled(e, seen)
 		} else {
 			sh.ageLink(sh.unsettle(e), now)

@@ -163,6 +163,40 @@ func TestSettledPairAges(t *testing.T) {
 	counted(t, l.m, 0)
 }
 
+// askedTap counts how often it is asked, and ends a test in which that does not end.
+type askedTap struct {
+	Tap
+	t    *testing.T
+	left int
+}
+
+func (a *askedTap) Progress(id FlowID) (Progress, bool) {
+	if a.left--; a.left < 0 {
+		a.t.Fatal("the tap is asked on and on")
+	}
+	return a.Tap.Progress(id)
+}
+
+// The tap knows to the nanosecond when it saw a pair, and the map to a tick: between the two ends of AgeAfter a pair ages.
+func TestSettledPairAgesByTheTick(t *testing.T) {
+	l, n := settled(t)
+	st := &l.m.settled
+	tick := time.Unix(0, st.time(st.tick(l.now.UnixNano())+1))
+	l.now = tick.Add(50 * time.Millisecond)
+	l.exchange(n, highStart+6, 1)
+	l.m.Seen(FlowID{Key: n.ab.key(), SrcPort: n.ab.port}, Progress{Sight: Followed, LastSeen: tick.Add(50 * time.Millisecond)})
+	l.m.SetTap(&askedTap{l.selector, t, 10})
+	l.now = tick.Add(DefaultAgeAfter)
+	l.tick()
+	l.paired(n, SourcePort)
+	l.settled(1)
+	l.now = tick.Add(DefaultAgeAfter + 20*time.Millisecond)
+	l.want(n.ab, Aged, 0)
+	l.tick()
+	l.want(n.ab, Aged, 0)
+	l.settled(0)
+}
+
 func TestSettledPairLivesByTheSweep(t *testing.T) {
 	l, n := settled(t)
 	for range 100 {
