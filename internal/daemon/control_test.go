@@ -118,7 +118,7 @@ func TestCountsOfARingOutliveItsReplacement(t *testing.T) {
 func TestWhatADetectorLeavesOutIsCounted(t *testing.T) {
 	r := start(t, template)
 	r.rings.opened("eth9", roleDetector, func() ringStats {
-		return ringStats{Packets: 9, Freezes: 1, Ignored: 3, Malformed: 2, Events: 4, Gated: 7}
+		return ringStats{Packets: 9, Freezes: 1, Ignored: 3, Malformed: 2, Events: 4, Gated: 7, GateForgotten: 6}
 	})
 	got := map[string]uint64{}
 	for _, c := range r.Counters() {
@@ -130,7 +130,7 @@ func TestWhatADetectorLeavesOutIsCounted(t *testing.T) {
 			exporter[c.Name] = c.Value
 		}
 	}
-	for name, want := range map[string]uint64{"ignored": 3, "malformed": 2, "events-ce": 4, "gated": 7} {
+	for name, want := range map[string]uint64{"ignored": 3, "malformed": 2, "events-ce": 4, "gated": 7, "gate-forgotten": 6} {
 		if n := got["detector/"+name+"{interface=eth9}"]; n != want || exporter[name] != want {
 			t.Errorf("%s: counter %d, metric %d; want %d", name, n, exporter[name], want)
 		}
@@ -138,7 +138,7 @@ func TestWhatADetectorLeavesOutIsCounted(t *testing.T) {
 	if got["detector/freezes{interface=eth9}"] != 1 {
 		t.Errorf("freezes: %d", got["detector/freezes{interface=eth9}"])
 	}
-	if len(exporter) != 8 {
+	if len(exporter) != 9 {
 		t.Errorf("what has a family of its own is exported twice: %v", exporter)
 	}
 }

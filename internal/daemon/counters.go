@@ -64,6 +64,7 @@ func (d *Daemon) counts() []count {
 				count{r.Role, "events-virtual-queue", "Congestion events of packets that the virtual queue marked.", r.QueueEvents, label},
 				count{r.Role, "gated", "Marked data packets within congestion_node.detect.gate of their flow's last event; the next one stands for them.", r.Gated, label},
 				count{r.Role, "gate-full", "Marked data packets for whose flow the kernel had no room.", r.GateFull, label},
+				count{r.Role, "gate-forgotten", "Flows that the kernel forgot to make room for others, at least; what was gated of them is told by no event, and they are reported again at once.", r.GateForgotten, label},
 				count{r.Role, "marked", "Packets that the virtual queue found congested, and marked CE where they were not.", r.Marked, label},
 				count{r.Role, "mark-failed", "Packets that the virtual queue could not mark.", r.MarkFailed, label})
 		}

@@ -17,6 +17,7 @@ import (
 	"pncd/bgp"
 	"pncd/dataplane/boundary"
 	"pncd/dataplane/host"
+	tapkernel "pncd/dataplane/tap/kernel"
 	"pncd/internal/config"
 	"pncd/internal/telemetry"
 	"pncd/pnc"
@@ -31,6 +32,7 @@ type Daemon struct {
 	boot    string
 	started time.Time
 	now     func() time.Time
+	probe   func() tapkernel.Support // what the kernel offers, asked once and when it matters: it loads a program to try
 
 	table    *pnc.Table
 	recorder *evidence.Recorder
@@ -66,7 +68,7 @@ type Daemon struct {
 
 // New makes a daemon from a configuration; nothing is opened yet.
 func New(cfg *config.Config, path string, log *logrus.Logger) (*Daemon, error) {
-	d := &Daemon{log: log, path: path, node: cfg.Node, boot: bootID(), started: time.Now(), now: time.Now, rings: newRingBook(), contexts: newContextBook()}
+	d := &Daemon{log: log, path: path, node: cfg.Node, boot: bootID(), started: time.Now(), now: time.Now, probe: sync.OnceValue(tapkernel.Probe), rings: newRingBook(), contexts: newContextBook()}
 	if d.node == "" {
 		name, err := os.Hostname()
 		if err != nil {

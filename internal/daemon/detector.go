@@ -26,7 +26,8 @@ type detector struct {
 	context string // that the link carries; empty: the default one
 	link    string // with its context
 	source  eventSource
-	detail  string // how it sees congestion, and why so
+	detail  string            // how it sees congestion, and why so
+	sources map[string]string // what an event's source is in a record
 	objects []*pncv1.HostObject
 	marking func() error
 	handle  func(*notifier.Event, time.Time)
@@ -110,8 +111,8 @@ func (c detectorChoice) String() string {
 	return config.DetectRing + ": " + c.why
 }
 
-// choose says how a link is watched. marks is the queueing discipline of the link that may mark packets behind the program; empty for none.
-func (s *detectorSettings) choose(support tapkernel.Support, marks string) detectorChoice {
+// choose says how a link is watched; probe is asked only where it matters. marks is the queueing discipline of the link that may mark packets behind the program; empty for none.
+func (s *detectorSettings) choose(probe func() tapkernel.Support, marks string) detectorChoice {
 	unseen := ""
 	if marks != "" {
 		unseen = fmt.Sprintf("; what its queueing discipline %s marks, behind the program, is not seen", marks)
@@ -123,6 +124,9 @@ func (s *detectorSettings) choose(support tapkernel.Support, marks string) detec
 		return detectorChoice{true, "congestion_node.detect.mode asks for it" + unseen}
 	case s.mode == config.DetectRing:
 		return detectorChoice{false, "congestion_node.detect.mode asks for it"}
+	}
+	support := probe()
+	switch {
 	case support.TCX != nil:
 		return detectorChoice{false, support.TCX.Error()}
 	case marks != "":
@@ -131,13 +135,16 @@ func (s *detectorSettings) choose(support tapkernel.Support, marks string) detec
 	return detectorChoice{true, "Linux " + support.Kernel + " has it"}
 }
 
-func openDetector(s detectorSettings, n *notifier.Notifier, now func() time.Time, book *ringBook) (runner, error) {
+func openDetector(s detectorSettings, probe func() tapkernel.Support, n *notifier.Notifier, now func() time.Time, book *ringBook) (runner, error) {
 	marks, err := host.MarkingQdisc(s.iface)
 	if err != nil {
 		marks = "" // opening it says what is wrong with the interface
 	}
-	choice := s.choose(tapkernel.Probe(), marks)
-	d := &detector{context: s.context, link: s.link(), now: now, detail: choice.String(), handle: func(ev *notifier.Event, now time.Time) { n.Handle(ev, now) }}
+	choice := s.choose(probe, marks)
+	d := &detector{
+		context: s.context, link: s.link(), now: now, detail: choice.String(), sources: recordSources(s.link()),
+		handle: func(ev *notifier.Event, now time.Time) { n.Handle(ev, now) },
+	}
 	var read func() ringStats
 	if choice.program {
 		t, err := tcx.Open(s.program())
@@ -185,14 +192,11 @@ func ceStats(ce *detect.CE) ringStats {
 
 // programStats are the counts of an eBPF program.
 func programStats(t *tcx.Detector) ringStats {
-	c, err := t.Counters()
-	if err != nil {
-		return ringStats{} // the program's map is there as long as it is; a counter that stands still is what is left
-	}
+	c, _ := t.Counters() // with an error they are those of before
 	return ringStats{
 		Packets: c.CE.Packets() + c.Ignored + c.Refused + c.Queue.Packets(), Drops: c.CE.Lost + c.Queue.Lost,
 		Ignored: c.Ignored, Malformed: c.Refused, Events: c.CE.Events, QueueEvents: c.Queue.Events,
-		Gated: c.CE.Gated + c.Queue.Gated, GateFull: c.CE.GateFull + c.Queue.GateFull, Marked: c.Queue.Packets(), MarkFailed: c.MarkFailed,
+		Gated: c.CE.Gated + c.Queue.Gated, GateFull: c.CE.GateFull + c.Queue.GateFull, GateForgotten: c.Forgotten, Marked: c.Queue.Packets(), MarkFailed: c.MarkFailed,
 	}
 }
 
@@ -206,19 +210,31 @@ func (d *detector) Run(ctx context.Context) error {
 		d.watchQdisc(ctx, cancel)
 	}()
 	var ev notifier.Event
-	err := d.source.Run(ctx, func(e detect.Event) {
-		ev = notifier.Event{
-			Context: d.context, Sender: e.Sender, Receiver: e.Receiver, SrcPort: e.SrcPort, DstPort: e.DstPort, Proto: e.Proto,
-			DestQP: e.DestQP, CECount: e.CECount, QueueDepth: e.QueueDepth, Source: e.Source + " " + d.link, At: e.At,
-		}
-		d.handle(&ev, d.now())
-	})
+	err := d.source.Run(ctx, func(e detect.Event) { d.tell(&ev, &e) })
 	if cause := context.Cause(ctx); err == nil && errors.Is(cause, errQdiscChanged) {
 		err = cause
 	}
 	cancel(nil)
 	<-watched
 	return err
+}
+
+// tell hands an event to the notifier by way of ev. It does not allocate.
+func (d *detector) tell(ev *notifier.Event, e *detect.Event) {
+	*ev = notifier.Event{
+		Context: d.context, Sender: e.Sender, Receiver: e.Receiver, SrcPort: e.SrcPort, DstPort: e.DstPort, Proto: e.Proto,
+		DestQP: e.DestQP, CECount: e.CECount, QueueDepth: e.QueueDepth, Source: d.sources[e.Source], At: e.At,
+	}
+	d.handle(ev, d.now())
+}
+
+// recordSources names the sources of a link as records do.
+func recordSources(link string) map[string]string {
+	out := map[string]string{}
+	for _, s := range []string{detect.SourceCE, detect.SourceVirtualQueue} {
+		out[s] = s + " " + link
+	}
+	return out
 }
 
 // watchQdisc ends the detector when another way to watch the link may be right.

@@ -8,10 +8,12 @@ import (
 	"time"
 
 	pncv1 "pncd/api/pnc/v1"
+	"pncd/dataplane/detect"
 	"pncd/dataplane/detect/tcx"
 	tapkernel "pncd/dataplane/tap/kernel"
 	"pncd/internal/config"
 	"pncd/proxyagent/evidence"
+	"pncd/proxyagent/notifier"
 )
 
 func TestHowALinkIsWatchedIsChosenAndSaid(t *testing.T) {
@@ -34,9 +36,37 @@ func TestHowALinkIsWatchedIsChosenAndSaid(t *testing.T) {
 		{detectorSettings{mode: "auto", queue: queue}, has, "red", "tcx: a virtual queue needs it; what its queueing discipline red marks, behind the program, is not seen"},
 		{detectorSettings{mode: "ring", queue: queue}, hasNot, "", "tcx: a virtual queue needs it"},
 	} {
-		if got := tt.s.choose(tt.support, tt.marks).String(); got != tt.want {
+		if got := tt.s.choose(func() tapkernel.Support { return tt.support }, tt.marks).String(); got != tt.want {
 			t.Errorf("%+v, qdisc %q: %q, want %q", tt.s, tt.marks, got, tt.want)
 		}
+	}
+}
+
+// What the kernel offers is asked by loading a program: only where the answer counts.
+func TestTheKernelIsAskedOnlyForAuto(t *testing.T) {
+	asked := 0
+	probe := func() tapkernel.Support { asked++; return tapkernel.Support{} }
+	for _, s := range []detectorSettings{{mode: "ring"}, {mode: "tcx"}, {mode: "auto", queue: config.VirtualQueue{Interface: "eth2"}}} {
+		if s.choose(probe, ""); asked != 0 {
+			t.Fatalf("asked for %+v", s)
+		}
+	}
+	s := detectorSettings{mode: "auto"}
+	if s.choose(probe, ""); asked != 1 {
+		t.Errorf("asked %d times for auto", asked)
+	}
+}
+
+func TestAnEventIsToldWithoutAllocating(t *testing.T) {
+	var got notifier.Event
+	d := &detector{link: "eth2", context: "blue", now: time.Now, sources: recordSources("eth2 of blue"), handle: func(ev *notifier.Event, _ time.Time) { got = *ev }}
+	var ev notifier.Event
+	e := detect.Event{Source: detect.SourceVirtualQueue, DestQP: 7, QueueDepth: 9}
+	if n := testing.AllocsPerRun(100, func() { d.tell(&ev, &e) }); n != 0 {
+		t.Errorf("%v allocations an event", n)
+	}
+	if got.Source != "virtual-queue eth2 of blue" || got.Context != "blue" || got.DestQP != 7 || got.QueueDepth != 9 {
+		t.Errorf("%+v", got)
 	}
 }
 
@@ -122,9 +152,8 @@ func TestReloadChangesHowALinkIsWatched(t *testing.T) {
 		}
 		return ""
 	}
-	want := tapkernel.Probe()
 	for _, tt := range []struct{ edit, want string }{
-		{auto, detectorsOf(&config.CongestionNode{Interfaces: []string{"lo"}, Detect: config.Detect{Mode: "auto"}})[0].choose(want, "").String()},
+		{auto, detectorsOf(&config.CongestionNode{Interfaces: []string{"lo"}, Detect: config.Detect{Mode: "auto"}})[0].choose(r.probe, "").String()},
 		{ring, "ring: congestion_node.detect.mode asks for it"},
 	} {
 		if _, err := r.edit(ring, tt.edit); err != nil {

@@ -93,6 +93,7 @@ func (d *Daemon) partsFor(c *config.Config) (*parts, error) {
 			next.flows, next.noFlows = flowmap.New(mapSettings(p)), make(chan struct{})
 			next.vpnTaps = newVPNTaps(next.flows, &d.notRoCEv2)
 			next.learner = newLearner(next.flows, &d.notRoCEv2, d.now, d.log.WithField("part", "learner"))
+			next.learner.probe = d.probe
 			next.learner.detached = func(program, iface string) {
 				d.hostChanged(pncv1.HostObjectKind_HOST_OBJECT_KIND_BPF_PROGRAM, program+" of "+iface, "taken off the interface", nil)
 			}
@@ -167,7 +168,7 @@ func (d *Daemon) detectorSpecs(c *config.Config, p *parts) (out []unitSpec) {
 		s.namespace = c.Namespace(s.context)
 		out = append(out, unitSpec{name: "detector:" + s.link(), key: s.key(), open: func() (r runner, err error) {
 			err = host.Inside(s.namespace, func() error {
-				r, err = openDetector(s, p.notifier, d.now, d.rings)
+				r, err = openDetector(s, d.probe, p.notifier, d.now, d.rings)
 				return err
 			})
 			return r, err

@@ -16,7 +16,7 @@ type ringStats struct {
 	Freezes   uint64
 	Downs     uint64
 
-	// Of detectors only; the first five and Drops add up to Packets, of eBPF programs.
+	// Of detectors only; the first six and Drops add up to Packets, of eBPF programs.
 	Ignored     uint64 // marked, and no data
 	Malformed   uint64 // marked, and not sound
 	Events      uint64 // handed on, of marks that came
@@ -25,6 +25,8 @@ type ringStats struct {
 	GateFull    uint64 // no entry could be made for their flow
 	Marked      uint64 // by the virtual queue
 	MarkFailed  uint64 // it could not mark them
+
+	GateForgotten uint64 // flows, not packets, that made room for others in the gate
 }
 
 // What a ring is for, as the parts are named in counters.
@@ -48,6 +50,7 @@ func (s ringStats) add(o ringStats) ringStats {
 	s.GateFull += o.GateFull
 	s.Marked += o.Marked
 	s.MarkFailed += o.MarkFailed
+	s.GateForgotten += o.GateForgotten
 	return s
 }
 

@@ -22,31 +22,36 @@ type Counters struct {
 	Ignored    uint64 // packets that came marked and don't count: ACKs, CNPs, transports that can't be notified
 	Refused    uint64 // packets that came marked, to RoCEv2's port, and are no sound RoCEv2
 	MarkFailed uint64 // packets that the virtual queue could not mark
+	Forgotten  uint64 // flows that made room for others in the gate, at least: those entered beyond Config.Flows
 	CE, Queue  SourceCounters
 }
 
 // Counters sums the counts of all processors. Each of them is exact; while packets pass, they are not of one moment. After
-// Close they stay as they were.
+// Close they stay as they were, and with an error they are those that were read last: they never step back.
 func (d *Detector) Counters() (Counters, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
 		return d.last, nil
 	}
-	return d.read()
+	err := d.read()
+	return d.last, err
 }
 
-func (d *Detector) read() (Counters, error) {
+// read takes the counts into d.last.
+func (d *Detector) read() error {
 	var all []detectCounters
 	if err := d.maps.Counts.Lookup(uint32(0), &all); err != nil {
-		return Counters{}, fmt.Errorf("detector: %s: counters: %w", d.name, err)
+		return fmt.Errorf("detector: %s: counters: %w", d.name, err)
 	}
 	var sum Counters
+	var entered uint64
 	for i := range all {
 		c := &all[i]
 		sum.Ignored += c.Ignored
 		sum.Refused += c.Refused
 		sum.MarkFailed += c.MarkFailed
+		entered += c.Entered
 		for s, to := range []*SourceCounters{&sum.CE, &sum.Queue} {
 			to.Events += c.Events[s]
 			to.Gated += c.Gated[s]
@@ -54,8 +59,11 @@ func (d *Detector) read() (Counters, error) {
 			to.GateFull += c.GateFull[s]
 		}
 	}
-	sum.lose(d.left)
-	return sum, nil
+	if entered > d.flows {
+		sum.Forgotten = entered - d.flows
+	}
+	d.last = sum
+	return nil
 }
 
 // unread counts events by source that nobody has taken.

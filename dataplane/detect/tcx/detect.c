@@ -48,6 +48,7 @@ struct counters {
 	__u64 ignored;     // marked, and RoCEv2, but no data
 	__u64 refused;     // marked and to RoCEv2's port, but not sound
 	__u64 mark_failed; // should have been marked
+	__u64 entered;     // flows that the gate made an entry for
 	__u64 events[N_SOURCES];
 	__u64 gated[N_SOURCES];     // within gate_ns of the flow's last event
 	__u64 lost[N_SOURCES];      // packets whose event found the ring buffer full
@@ -163,6 +164,8 @@ INLINE void tell(struct counters *c, struct gate_key *key, const struct event *e
 	if (!g) {
 		struct gate made = {.told_at = e->at};
 		long err = bpf_map_update_elem(&gates, key, &made, BPF_NOEXIST);
+		if (!err)
+			c->entered++;
 		g = bpf_map_lookup_elem(&gates, key);
 		if (!g) {
 			c->gate_full[s]++;

@@ -18,6 +18,7 @@ type detectCounters struct {
 	Ignored    uint64
 	Refused    uint64
 	MarkFailed uint64
+	Entered    uint64
 	Events     [2]uint64
 	Gated      [2]uint64
 	Lost       [2]uint64

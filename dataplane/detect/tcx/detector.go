@@ -19,6 +19,7 @@ import (
 type Detector struct {
 	name    string
 	ifIndex int
+	flows   uint64 // that the gate has room for
 	prog    *ebpf.Program
 	maps    detectMaps
 	link    link.Link
@@ -30,8 +31,7 @@ type Detector struct {
 
 	mu     sync.Mutex // guards what follows, and link and maps against Close
 	closed bool
-	left   unread
-	last   Counters // when it was closed
+	last   Counters // as they were read last
 }
 
 // Open loads the program and puts it on the link. It needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN.
@@ -46,7 +46,7 @@ func Open(c Config) (*Detector, error) {
 	if err != nil {
 		return nil, fmt.Errorf("detector: %s: %w: create it, or correct its name in the configuration (%w)", c.Interface, ErrNoInterface, err)
 	}
-	d := &Detector{name: c.Interface, ifIndex: ifc.Index, closing: make(chan struct{})}
+	d := &Detector{name: c.Interface, ifIndex: ifc.Index, flows: uint64(c.Flows), closing: make(chan struct{})}
 	if err := d.load(&c); err != nil {
 		return nil, errors.Join(fmt.Errorf("detector: %s: %w", c.Interface, err), d.release())
 	}
@@ -163,8 +163,12 @@ func (d *Detector) Close() error {
 		defer d.running.Unlock()
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		d.left = d.drain()
-		d.last, _ = d.read() // without an error while the map is there
+		left := d.drain()
+		if rerr := d.read(); rerr == nil {
+			d.last.lose(left)
+		} else {
+			err = errors.Join(err, rerr)
+		}
 		d.closed = true
 		err = errors.Join(err, d.release())
 	})

@@ -93,8 +93,27 @@ func TestMoreFlowsThanTheGateHoldsAreReported(t *testing.T) {
 			t.Fatalf("QP %d: %+v", qp, events)
 		}
 	}
-	if c := d.mustCount(t).CE; c != (SourceCounters{Events: flows}) {
+	if c := d.mustCount(t); c != (Counters{Forgotten: flows - minFlows, CE: SourceCounters{Events: flows}}) {
 		t.Errorf("%+v", c)
+	}
+	// One that is there is not entered again.
+	run(t, d, taptest.Ethernet(packet(t, false, 3, writeOnly, flows-1)))
+	if c := d.mustCount(t); c.Forgotten != flows-minFlows || c.CE.Gated != 1 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// A read that fails gives the counts of before: who takes differences must not see them step back.
+func TestCountersThatCantBeReadStandStill(t *testing.T) {
+	d := need(t, taptest.Need(t), Config{Interface: "lo", CE: true, Gate: eachPacket})
+	run(t, d, taptest.Ethernet(packet(t, false, 3, writeOnly, 1)))
+	want := d.mustCount(t)
+	counts := d.maps.Counts
+	d.maps.Counts = d.maps.Queues // whose values are of another size
+	got, err := d.Counters()
+	d.maps.Counts = counts
+	if err == nil || got != want || got.CE.Events != 1 {
+		t.Errorf("%+v, %v, want %+v and an error", got, err, want)
 	}
 }
 

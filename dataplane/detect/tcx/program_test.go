@@ -74,16 +74,11 @@ func pending(t testing.TB, d *Detector) (events []detect.Event) {
 
 // tos finds the TOS or traffic class of a frame that is UDP to RoCEv2's port.
 func tos(f []byte) uint8 {
-	at := 12
-	for range 2 {
-		if typ := uint16(f[at])<<8 | uint16(f[at+1]); typ == 0x8100 || typ == 0x88A8 {
-			at += 4
-		}
+	at := ipAt(f)
+	if f[at-2] == 0x08 {
+		return f[at+1]
 	}
-	if f[at] == 0x08 {
-		return f[at+3]
-	}
-	return f[at+2]<<4 | f[at+3]>>4
+	return f[at]<<4 | f[at+1]>>4
 }
 
 // refused reports an error of the parser about a packet that is UDP to port 4791.
