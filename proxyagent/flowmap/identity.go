@@ -26,21 +26,23 @@ func (i *identity) sameSource(o *Observation) bool {
 
 // admit applies rule 11. A stream whose packets stopped for a second while others like it come another
 // way has been rerouted: it takes the new way, and the votes so far are dropped. It reports whether
-// the packet may be used.
+// the packet may be used. Which way the packets of a stream came that was settled, or adopted, only the tap knows.
 func (sh *shard) admit(s *stream, o *Observation, at int64) bool {
-	if !s.id.set {
-		if o.Before != nil && o.Before.Foreign { // the flow's own packets come another way
-			sh.c.Foreign++
-			return false
+	b := o.Before
+	own := s.packets != 0 && at-s.lastAt <= liveFor // packets that come the stream's way
+	switch {
+	case s.id.set:
+		if s.id.fits(o) {
+			return true
 		}
+	case b == nil || !b.Foreign:
 		s.id = identityOf(o)
 		return true
-	}
-	if s.id.fits(o) {
-		return true
+	default:
+		own = at-b.LastSeen.UnixNano() <= liveFor
 	}
 	sh.c.Foreign++
-	if s.packets != 0 && at-s.lastAt <= liveFor {
+	if own {
 		return false
 	}
 	s.id = identityOf(o)

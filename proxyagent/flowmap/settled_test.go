@@ -141,6 +141,27 @@ func TestForeignPacketOfASettledPair(t *testing.T) {
 	if c := l.m.Counters(); c.Foreign != 5 {
 		t.Fatalf("%d foreign packets, want 5", c.Foreign)
 	}
+	l.rerouted(n, highStart+16)
+	l.wait(time.Duration(settleAfter))
+	l.tick()
+	l.settled(1)
+}
+
+// rerouted lets both directions of a pair that the tap follows come another way, and holds the map to it.
+func (l *lab) rerouted(n conn, psn uint32) {
+	l.t.Helper()
+	l.wait(2 * time.Second) // nothing for so long:
+	n.ab.mac, n.ba.mac = 9, 9
+	n.ab.ifIndex, n.ba.ifIndex = 7, 8
+	l.exchange(n, psn, 3)
+	l.paired(n, SourcePort)
+	l.sight(n, Followed) // with the new way: its packets are not shown any more
+	before, shown := l.m.Counters().Foreign, l.selector.shown
+	l.exchange(n, psn+3, 1000)
+	if c := l.m.Counters(); c.Foreign != before || l.selector.shown != shown {
+		l.t.Fatalf("%d foreign packets more, %d shown", c.Foreign-before, l.selector.shown-shown)
+	}
+	l.paired(n, SourcePort)
 }
 
 func TestSettledPairAges(t *testing.T) {

@@ -274,6 +274,11 @@ func TestAdoptUsesPairsThatWereFollowedSince(t *testing.T) {
 	l.sight(n, Watched)
 }
 
+func TestAdoptedPairMayComeAnotherWay(t *testing.T) {
+	l, n, _ := adopted(t, func(l *lab, n conn) { l.exchange(n, highStart+5006, 1000) })
+	l.rerouted(n, highStart+6006)
+}
+
 func TestAdoptLeavesStalePairsOut(t *testing.T) {
 	for name, change := range map[string]func(l *lab, n conn){
 		"a QP stepped":          func(l *lab, n conn) { l.request(n.ab, 0x100) },
