@@ -81,7 +81,6 @@ func (m *Map) adopt(a, b *adoption, at int64) bool {
 	sh.establish(l, at, detail)
 	sh.confirm(l, at, detail)
 	sh.refirm(l)
-	sh.settling(l)
 	return true
 }
 

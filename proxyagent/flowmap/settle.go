@@ -154,6 +154,7 @@ func (sh *shard) unsettle(e settledRef) *link {
 	r.pair.Store(nil)
 	st.give(e)
 	sh.noteStale()
+	sh.settling(l) // unless what it is made for changes it
 	return l
 }
 

@@ -263,6 +263,23 @@ func TestCMEndsASettledPairWhoseQPItConnectsAnew(t *testing.T) {
 	}
 }
 
+// What only looks at a pair makes streams of it, too: a CM REQ that is not believed.
+func TestPairThatIsSettledNoMoreSettlesAgain(t *testing.T) {
+	l, n := settled(t)
+	l.exchange(n, highStart+6, 1)
+	forged := newConn(hostA, hostB, n.ba.qp, 0x4400, 50000, 50000)
+	forged.ab.ifIndex, forged.ab.mac = 7, 9
+	newDialogue(l, forged, 7).req()
+	if c := l.m.Counters(); c.CMMismatch != 1 {
+		t.Fatalf("the REQ was believed: %+v", c)
+	}
+	l.settled(0)
+	l.paired(n, SourcePort)
+	l.tick()
+	l.settled(1)
+	l.paired(n, SourcePort)
+}
+
 func TestAfterAGapASettledPairWaitsForAResponse(t *testing.T) {
 	l, n := settled(t)
 	l.m.Doubt(l.now)

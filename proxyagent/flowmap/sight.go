@@ -104,14 +104,18 @@ func (l *link) firm() bool {
 	return c != nil && c.hx >= completeHX && firmShare*c.bestRival() <= c.hx
 }
 
-// review notes that the tap must be told when the map wants something else of the stream than it is shown.
+// review notes that the tap must be told when the map wants something else of the stream than it is shown; else, that its
+// pair may be settled.
 func (sh *shard) review(s *stream) {
-	if s.tap.due || !s.selected() || s.want() == s.tap.sight {
-		return
+	switch {
+	case s.tap.due, s.gone, !s.selected():
+	case s.want() == s.tap.sight:
+		sh.settling(s.link)
+	default:
+		s.tap.due = true
+		sh.due = append(sh.due, s)
+		sh.m.due.Or(1 << sh.id)
 	}
-	s.tap.due = true
-	sh.due = append(sh.due, s)
-	sh.m.due.Or(1 << sh.id)
 }
 
 // Telling is what a tap must be told: what to show of a flow.
@@ -141,17 +145,13 @@ func (sh *shard) tellings(list []Telling, now int64) []Telling {
 		}
 		n++
 		s.tap.due = false
-		w := s.want()
-		if s.gone || w == s.tap.sight {
-			continue
+		if w := s.want(); w != s.tap.sight && !s.gone {
+			sh.setSight(s, w)
+			s.tap.stale = s.tap.stale || w != Watched
+			s.tap.toldAt = now
+			list = append(list, Telling{s.flowID(), w})
 		}
-		sh.setSight(s, w)
-		s.tap.stale = s.tap.stale || w != Watched
-		s.tap.toldAt = now
-		list = append(list, Telling{s.flowID(), w})
-		if w == Followed {
-			sh.settling(s.link)
-		}
+		sh.review(s)
 	}
 	rest := copy(sh.due, sh.due[n:])
 	clear(sh.due[rest:])

@@ -274,6 +274,14 @@ func TestAdoptUsesPairsThatWereFollowedSince(t *testing.T) {
 	l.sight(n, Watched)
 }
 
+func TestAdoptedPairSettles(t *testing.T) {
+	l, n, _ := adopted(t, func(l *lab, n conn) { l.exchange(n, highStart+5006, 1000) })
+	l.tick() // tells
+	l.tick()
+	l.settled(1)
+	l.paired(n, SourcePort)
+}
+
 func TestAdoptedPairMayComeAnotherWay(t *testing.T) {
 	l, n, _ := adopted(t, func(l *lab, n conn) { l.exchange(n, highStart+5006, 1000) })
 	l.rerouted(n, highStart+6006)
