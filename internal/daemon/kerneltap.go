@@ -117,7 +117,11 @@ func (k *kernelTap) adopt() error {
 	}
 	now := k.l.now()
 	n := k.l.flows.Adopt(entries, func(yield func(flowmap.FlowID, flowmap.Progress) bool) {
-		err = k.tap.Each(func(id kernel.Key, f kernel.Flow) bool { return yield(flowOf(&id), progressOf(&f.Progress)) })
+		err = k.tap.Each(func(id kernel.Key, f kernel.Flow) bool {
+			p := progressOf(&f.Progress)
+			p.Transport = f.Transport
+			return yield(flowOf(&id), p)
+		})
 	}, now)
 	if err != nil {
 		return err

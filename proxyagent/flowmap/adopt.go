@@ -10,7 +10,7 @@ import (
 // Adopt enters pairs that a map before this one had learned, while a tap that selects went on without it. flows are
 // all flows that the tap knows. A pair answers at once when the tap has followed both of its flows since: it has
 // shown no step of either, which would have made the flow Watched, both were seen within Config.AgeAfter, and
-// none of the two QPs has another UDP source port by now. All others are learned anew. Entries are used by twos,
+// none of the two QPs has another UDP source port, and both the same transport, by now. All others are learned anew. Entries are used by twos,
 // one for each direction; Key, SourceQP, Source, State, VLAN, SrcPort, PKey, Votes and LearnedAt count, and those without
 // a source that makes pairs are left out. It returns how many entries were adopted.
 func (m *Map) Adopt(entries []Entry, flows iter.Seq2[FlowID, Progress], now time.Time) int {
@@ -31,7 +31,7 @@ func (m *Map) Adopt(entries []Entry, flows iter.Seq2[FlowID, Progress], now time
 		e := a.entry
 		other := Key{Context: e.Key.Context, Sender: e.Key.Receiver, Receiver: e.Key.Sender, DestQP: e.SourceQP}
 		b := kept[m.streamKeyOf(other, e.VLAN)]
-		if b == nil || b.entry.SourceQP != k.flow.destQP || !a.holds(now, m.ageAfter.Load()) || !b.holds(now, m.ageAfter.Load()) {
+		if b == nil || b.entry.SourceQP != k.flow.destQP || a.progress.Transport != b.progress.Transport || !a.holds(now, m.ageAfter.Load()) || !b.holds(now, m.ageAfter.Load()) {
 			continue
 		}
 		if m.adopt(a, b, now.UnixNano()) {
@@ -52,7 +52,8 @@ type adoption struct {
 
 // holds says whether the tap has followed the flow since it was learned.
 func (a *adoption) holds(now time.Time, ageAfter int64) bool {
-	return a.progress.Sight == Followed && a.flow.SrcPort == a.entry.SrcPort &&
+	t := a.progress.Transport
+	return a.progress.Sight == Followed && a.flow.SrcPort == a.entry.SrcPort && (t == roce.TransportRC || t == roce.TransportUC) &&
 		now.UnixNano()-a.progress.LastSeen.UnixNano() <= ageAfter
 }
 
@@ -75,6 +76,9 @@ func (m *Map) adopt(a, b *adoption, at int64) bool {
 	l.streams[from] = sh.carryOn(p, from, b, at)
 	if _, ok := m.claim(l, at, false); !ok {
 		sh.c.Refused++
+		for _, s := range l.streams { // the tap must show what decides them
+			sh.review(s)
+		}
 		return false
 	}
 	const detail = "learned before a restart, and followed by the tap since"
@@ -87,7 +91,7 @@ func (m *Map) adopt(a, b *adoption, at int64) bool {
 // carryOn makes the stream of an entry, as far as the tap has followed it. Where its sequences started is not known.
 func (sh *shard) carryOn(p *addrPair, side uint8, a *adoption, at int64) *stream {
 	e, t := a.entry, &a.progress
-	s := sh.streamTo(p, side, e.Key.DestQP&qpMask, roce.TransportRC, at)
+	s := sh.streamTo(p, side, e.Key.DestQP&qpMask, t.Transport, at)
 	s.packets = 1
 	sh.newPort(s, e.SrcPort, at)
 	p.join(s)

@@ -44,10 +44,12 @@ type Progress struct {
 	RespHigh uint32    // highest PSN of the responses
 	MSN      uint32    // highest MSN of the responses
 	ReadLen  uint32    // octets of the READ that ReqHigh is of; 0: it is of no READ
-	HasReq   bool      // ReqHigh is set
-	HasResp  bool      // RespHigh is set
-	HasMSN   bool      // MSN is set
-	Foreign  bool      // the packet came by another interface, source MAC or TTL than the flow, which it did not move
+	// Transport is that of the flow's last packet. Only Adopt uses it.
+	Transport roce.Transport
+	HasReq    bool // ReqHigh is set
+	HasResp   bool // RespHigh is set
+	HasMSN    bool // MSN is set
+	Foreign   bool // the packet came by another interface, source MAC or TTL than the flow, which it did not move
 }
 
 // Tap is what the map asks a tap that selects.

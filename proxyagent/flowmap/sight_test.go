@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"pncd/dataplane/roce"
 	"pncd/dataplane/tap/kernel/kerneltest"
 )
 
@@ -239,6 +240,11 @@ func adopted(t *testing.T, change func(l *lab, n conn)) (l *lab, n conn, count i
 	t.Helper()
 	l, n = following(t)
 	l.exchange(n, highStart+6, 5000)
+	return l, n, l.restarted(n, change, func() {})
+}
+
+// restarted hands the map's entries to another one; first is what that one is shown before.
+func (l *lab) restarted(n conn, change func(l *lab, n conn), first func()) (adopted int) {
 	var entries []Entry
 	l.m.Range(l.now, func(e Entry) bool { entries = append(entries, e); return true })
 	f := l.selector
@@ -250,14 +256,14 @@ func adopted(t *testing.T, change func(l *lab, n conn)) (l *lab, n conn, count i
 	l.m = New(Config{})
 	f.m = l.m
 	l.m.SetTap(f)
-	count = l.m.Adopt(entries, func(yield func(FlowID, Progress) bool) {
+	first()
+	return l.m.Adopt(entries, func(yield func(FlowID, Progress) bool) {
 		for k, fl := range f.model.Flows {
 			if !yield(FlowID{Key: Key{Sender: k.Src, Receiver: k.Dst, DestQP: k.DestQP}, VLAN: k.VLAN, SrcPort: k.SrcPort}, progressOf(fl, fl.State)) {
 				return
 			}
 		}
 	}, l.now)
-	return l, n, count
 }
 
 func TestAdoptUsesPairsThatWereFollowedSince(t *testing.T) {
@@ -285,6 +291,51 @@ func TestAdoptedPairSettles(t *testing.T) {
 func TestAdoptedPairMayComeAnotherWay(t *testing.T) {
 	l, n, _ := adopted(t, func(l *lab, n conn) { l.exchange(n, highStart+5006, 1000) })
 	l.rerouted(n, highStart+6006)
+}
+
+func TestAdoptedUCPairStaysUC(t *testing.T) {
+	l := selecting(t)
+	n := formulaConn(hostA, hostB, 0x11, 0x2200)
+	next := uint32(highStart)
+	play := func(l *lab, n conn) {
+		for range 2000 {
+			l.packet(n.ab, roce.Opcode(0x20|roce.OpSendOnly), next, false, nil)
+			l.packet(n.ba, roce.Opcode(0x20|roce.OpSendOnly), next, false, nil)
+			next++
+			l.wait(time.Millisecond)
+		}
+	}
+	play(l, n)
+	l.paired(n, SourcePort)
+	l.sight(n, Followed)
+	if count := l.restarted(n, play, func() {}); count != 2 {
+		t.Fatalf("%d entries adopted, want 2", count)
+	}
+	l.paired(n, SourcePort)
+	play(l, n)
+	l.wait(time.Second)
+	l.flow(n.ab).State, l.flow(n.ba).State = uint8(Watched), uint8(Watched) // so that the map is shown some
+	play(l, n)
+	l.paired(n, SourcePort)
+	l.tick()
+	l.settled(0)
+	if c := l.m.Counters(); c.Contradicted+c.Withdrawn+c.Learned != 2 {
+		t.Fatalf("%+v", c)
+	}
+}
+
+func TestTheTapShowsAgainWhatCouldNotBeAdopted(t *testing.T) {
+	l, n := following(t)
+	other := formulaConn(hostA, hostC, 0x11, 0x3300) // A's QP, with C
+	if count := l.restarted(n, func(*lab, conn) {}, func() { l.exchange(other, 0, 6) }); count != 0 {
+		t.Fatalf("%d entries adopted", count)
+	}
+	l.tick()
+	l.undecided(n)
+	l.sight(n, Watched)
+	l.wait(1100 * time.Millisecond)
+	l.exchange(n, highStart+6, 6)
+	l.paired(n, SourcePort)
 }
 
 func TestAdoptLeavesStalePairsOut(t *testing.T) {

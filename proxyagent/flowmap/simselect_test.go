@@ -57,7 +57,7 @@ func modelKey(id FlowID) kerneltest.Key {
 }
 
 func progressOf(f *kerneltest.Flow, sight uint8) Progress {
-	p := Progress{Sight: Sight(sight), Skipped: f.Skipped, ReqHigh: f.ReqHigh, RespHigh: f.RespHigh, MSN: f.MSN, ReadLen: f.ReadLen,
+	p := Progress{Sight: Sight(sight), Skipped: f.Skipped, ReqHigh: f.ReqHigh, RespHigh: f.RespHigh, MSN: f.MSN, ReadLen: f.ReadLen, Transport: f.Transport,
 		HasReq: f.HasReq, HasResp: f.HasResp, HasMSN: f.HasMSN}
 	if f.LastSeen != 0 {
 		p.LastSeen = time.Unix(0, f.LastSeen)

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
+
+	"pncd/dataplane/roce"
 )
 
 // State says what the kernel hands up of a flow.
@@ -30,7 +32,8 @@ func (s State) String() string {
 // Flow is a copy of an entry of the kernel's map.
 type Flow struct {
 	Progress
-	Packets uint32 // modulo 2^32; those with another identity don't count
+	Transport roce.Transport // of the last packet
+	Packets   uint32         // modulo 2^32; those with another identity don't count
 }
 
 // SetState says what is to be handed up of a flow from here on. The kernel makes a Followed flow Watched by itself,
@@ -72,7 +75,7 @@ func (t *Tap) table(key []uint64) *table {
 
 func (f *learnFlow) flow(clock *wallClock) Flow {
 	p := &f.P
-	return Flow{Packets: f.Packets, Progress: Progress{
+	return Flow{Packets: f.Packets, Transport: roce.Transport(p.Transport), Progress: Progress{
 		State: State(p.State), LastSeen: clock.ticks(p.LastSeen), Skipped: p.Skipped, ReqHigh: p.ReqHigh, RespHigh: p.RespHigh, MSN: p.Msn,
 		ReadLen: p.ReadLen, HasReq: p.Seen&seenReq != 0, HasResp: p.Seen&seenResp != 0, HasMSN: p.Seen&seenMSN != 0,
 	}}

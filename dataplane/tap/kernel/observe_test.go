@@ -41,6 +41,9 @@ func TestModelHandsUpWhatTheProgramDoes(t *testing.T) {
 			got := run(t, k, frame)
 			last[key] = time.Now()
 			checkBefore(t, s, got, Reason(want), before)
+			if f, err := k.Lookup(key); err != nil || f.Transport != m.Flows[mk].Transport {
+				t.Fatalf("%+v: transport %v, want %v (%v)", s.BTH, f.Transport, m.Flows[mk].Transport, err)
+			}
 			told[Reason(want)]++
 			if rng.IntN(4) == 0 {
 				st := State(rng.IntN(3))

@@ -49,11 +49,12 @@ type Flow struct {
 	State                   uint8
 	HasReq, HasResp, HasMSN bool
 
-	toldAt    int64
-	ifIndex   int
-	mac       [6]byte
-	ttl       uint8
-	transport roce.Transport
+	Transport roce.Transport
+
+	toldAt  int64
+	ifIndex int
+	mac     [6]byte
+	ttl     uint8
 }
 
 // Model is the program with its flow map, which is not bounded here.
@@ -72,9 +73,9 @@ func (m *Model) Take(p *roce.Packet, ifIndex int, now int64) (reason uint8, befo
 	f := m.Flows[k]
 	isNew := f == nil
 	if isNew {
-		f = &Flow{transport: p.BTH.Opcode.Transport()}
+		f = &Flow{Transport: p.BTH.Opcode.Transport()}
 		f.takeSender(p, ifIndex)
-		if f.transport != roce.TransportRC && f.transport != roce.TransportUC && f.transport != roce.TransportUD {
+		if f.Transport != roce.TransportRC && f.Transport != roce.TransportUC && f.Transport != roce.TransportUD {
 			f.State = Quiet
 		}
 		m.Flows[k] = f
@@ -101,9 +102,9 @@ func (m *Model) observe(p *roce.Packet, ifIndex int, f *Flow, isNew bool, now in
 			return Identity
 		}
 		return 0
-	case f.transport != t:
+	case f.Transport != t:
 		reason = Transport
-		f.State, f.transport = Watched, t
+		f.State, f.Transport = Watched, t
 		f.HasReq, f.HasResp, f.HasMSN = false, false, false
 	}
 	if f.State != Followed {
