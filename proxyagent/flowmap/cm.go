@@ -138,7 +138,8 @@ func (sh *shard) cmReplaced(e *exchange, at int64) {
 
 // cmFree ends the connection that a QP has, because its owner connects it anew. It reports false when the
 // connection is live and the datagram does not come the way that the QP's own packets come: then it is not
-// believed (rule 11).
+// believed (rule 11). That way is not known of a pair that was settled: while it is live, no datagram is believed, and
+// the requester's next try is, once the pair has been silent for a second.
 func (sh *shard) cmFree(o *Observation, context uint32, owner netip.Addr, qp uint32, at int64) bool {
 	l, elsewhere := sh.holder(claimKey{owner.As16(), context, qp})
 	if elsewhere {

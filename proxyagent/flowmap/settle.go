@@ -242,7 +242,7 @@ func (sh *shard) touchSettled(e settledRef, at int64) {
 	was := max(r.seen[0].Load(), r.seen[1].Load())
 	if seen := &r.seen[e.side()]; tick > seen.Load() {
 		seen.Store(tick)
-		sh.notePair(r.pair.Load(), e.side(), nil, at)
+		sh.notePair(r.pair.Load(), e.side(), at)
 	}
 	if tick > was {
 		sh.dropSettled(e)

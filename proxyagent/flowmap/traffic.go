@@ -26,7 +26,8 @@ const hostStays = int64(time.Minute)
 // prefixTraffic is Traffic as it is noted.
 type prefixTraffic struct {
 	from, towards atomic.Int64 // unix nanoseconds; 0: never
-	host          atomic.Pointer[stream]
+	host          atomic.Pointer[netip.Addr]
+	hostAt        atomic.Int64 // when host sent last
 }
 
 // followed are the prefixes whose traffic is noted. It never changes: other prefixes make another.
@@ -84,8 +85,8 @@ func (m *Map) Traffic(p netip.Prefix) (Traffic, bool) {
 		return Traffic{}, false
 	}
 	out := Traffic{From: unixTime(t.from.Load()), Towards: unixTime(t.towards.Load())}
-	if s := t.host.Load(); s != nil {
-		out.Host = s.pair.addr[1-s.side]
+	if a := t.host.Load(); a != nil {
+		out.Host = *a
 	}
 	return out, true
 }
@@ -100,11 +101,11 @@ func unixTime(ns int64) time.Time {
 // note tells the prefixes of a stream's addresses that a packet was seen.
 func (sh *shard) note(s *stream, at int64) {
 	s.notedAt = at
-	sh.notePair(s.pair, s.side, s, at)
+	sh.notePair(s.pair, s.side, at)
 }
 
-// notePair does so for packets of two addresses towards a side. s, if any, is the stream that they are of.
-func (sh *shard) notePair(p *addrPair, side uint8, s *stream, at int64) {
+// notePair does so for packets of two addresses towards a side.
+func (sh *shard) notePair(p *addrPair, side uint8, at int64) {
 	f := sh.m.followed.Load()
 	if f == nil {
 		return
@@ -117,8 +118,13 @@ func (sh *shard) notePair(p *addrPair, side uint8, s *stream, at int64) {
 	}
 	if t := p.traffic[1-side]; t != nil {
 		advance(&t.from, at)
-		if h := t.host.Load(); s != nil && (h == nil || at-h.lastSeen.Load() > hostStays) {
-			t.host.Store(s)
+		sender := &p.addr[1-side]
+		switch h := t.host.Load(); {
+		case h != nil && *h == *sender:
+			advance(&t.hostAt, at)
+		case h == nil || at-t.hostAt.Load() > hostStays:
+			t.hostAt.Store(at)
+			t.host.Store(sender)
 		}
 	}
 	if t := p.traffic[side]; t != nil {

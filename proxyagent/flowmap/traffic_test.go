@@ -108,6 +108,22 @@ func TestAnotherHostIsNamedWhenTheNamedOneIsSilent(t *testing.T) {
 	}
 }
 
+// Of a settled pair there is no stream, and yet its host is named and stays so.
+func TestHostOfASettledPairIsNamed(t *testing.T) {
+	l, n := settled(t)
+	p := netip.MustParsePrefix("10.0.0.0/24")
+	l.m.Follow([]netip.Prefix{p})
+	for i := range uint32(4) {
+		l.m.Seen(FlowID{Key: n.ab.key(), SrcPort: n.ab.port}, Progress{Sight: Followed, LastSeen: l.now})
+		l.wait(50 * time.Second)
+		l.request(newConn(hostC, netip.MustParseAddr("192.0.2.9"), 0, 0x300+i, 49152, 0).ab, 1)
+		if got, _ := l.m.Traffic(p); got.Host != hostA {
+			t.Fatalf("%v is named, want %v", got.Host, hostA)
+		}
+	}
+	l.settled(1)
+}
+
 // Observing must not allocate, whether prefixes are followed or not.
 func TestNotingTrafficAllocatesNothing(t *testing.T) {
 	m := New(Config{ICRCSample: -1})
