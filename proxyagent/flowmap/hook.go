@@ -20,7 +20,15 @@ func (s *stream) answerChanged(m *Map) {
 	}
 }
 
-// answersRevoked is answerRevoked for a settled pair. That pairs are settled and unsettled changes no answer.
+// settledOrNot is answerChanged for a stream that was settled, or is so no more. That changes no answer, unless several
+// VLANs have a part in it: then another one's may be given.
+func (s *stream) settledOrNot(m *Map) {
+	if m.tagged.Load() {
+		s.answerChanged(m)
+	}
+}
+
+// answersRevoked is answerRevoked for a settled pair.
 func (m *Map) answersRevoked(e settledRef) {
 	f := m.onAnswer.Load()
 	if f == nil {

@@ -16,22 +16,22 @@ type slot struct {
 func (m *Map) addStream(s *stream, k flowKey) {
 	m.total.Add(1)
 	m.showStream(s, k)
+	s.answerChanged(m)
 }
 
 func (m *Map) showStream(s *stream, k flowKey) {
 	m.flows.Compute(k, func(old slot, loaded bool) (slot, xsync.ComputeOp) { return old.with(s, loaded) })
-	s.answerChanged(m)
 }
 
 // removeStream hides a stream from readers and counts it no more.
 func (m *Map) removeStream(s *stream, k flowKey) {
 	m.total.Add(-1)
 	m.hideStream(s, k)
+	s.answerChanged(m)
 }
 
 func (m *Map) hideStream(s *stream, k flowKey) {
 	m.flows.Compute(k, func(old slot, loaded bool) (slot, xsync.ComputeOp) { return old.without(s, loaded) })
-	s.answerChanged(m)
 }
 
 // with is the slot with one more stream; loaded says whether there was one.
@@ -199,39 +199,58 @@ func (m *Map) Get(k Key, now time.Time) (Entry, bool) {
 	return e, v != Miss
 }
 
-// Range calls f for each entry as it stands at now, in no order, until f returns false. Entries that come or
-// go meanwhile may be left out.
+// Range calls f for each key's entry as it stands at now, in no order, until f returns false. Entries that come, go, are
+// settled or settled no more meanwhile may be left out or come twice.
 func (m *Map) Range(now time.Time, f func(Entry) bool) {
-	more := m.rangeSettled(now, f)
-	if !more {
+	if !m.rangeSettled(now, f) {
 		return
 	}
-	m.flows.Range(func(_ flowKey, sl slot) bool {
+	m.flows.Range(func(k flowKey, sl slot) bool {
+		if m.tagged.Load() {
+			if _, settled := m.settled.first(&k); settled { // in another VLAN: it was called for that
+				return true
+			}
+		}
 		e, v := m.Lookup(sl.first.key(), now)
 		return v == Miss || f(e)
 	})
 }
 
-// rangeSettled does so for the settled pairs.
+// rangeSettled does so for the keys of settled pairs.
 func (m *Map) rangeSettled(now time.Time, f func(Entry) bool) bool {
 	st := &m.settled
 	slabs := st.slabs.Load()
 	if slabs == nil {
 		return true
 	}
-	for _, slab := range *slabs {
-		for i := range slab {
-			r := &slab[i]
-			for side := range uint8(2) {
-				k, ok := r.key(side)
-				if !ok {
+	for n := range settledRef(len(*slabs) * settledSlabLen) {
+		for _, ref := range [2]settledRef{n << 1, n<<1 | 1} {
+			k, ok := st.at(ref).key(ref.side())
+			if !ok {
+				continue
+			}
+			if m.tagged.Load() {
+				fk := k.flat()
+				if first, ok := st.first(&fk); ok && first != ref {
 					continue
 				}
-				if e, v := m.Lookup(k, now); v != Miss && !f(e) {
-					return false
-				}
+			}
+			if e, v := m.Lookup(k, now); v != Miss && !f(e) {
+				return false
 			}
 		}
 	}
 	return true
+}
+
+// first finds a settled direction of a flow, always the same one as long as none comes or goes. It needs no lock.
+func (st *settledStore) first(k *flowKey) (found settledRef, ok bool) {
+	if st.count.Load() == 0 {
+		return 0, false
+	}
+	st.candidates(settledHash(&k.receiver, k.context, k.destQP), func(e settledRef, r *settledPair) bool {
+		found, ok = e, r.seq.Load()&1 == 0 && r.is(e.side(), k)
+		return !ok
+	})
+	return found, ok
 }

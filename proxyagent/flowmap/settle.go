@@ -90,6 +90,7 @@ func (sh *shard) settle(l *link) {
 		k := s.pair.streamKey(s.side, s.qp)
 		delete(sh.streams, k)
 		m.hideStream(s, k.flow)
+		s.settledOrNot(m)
 	}
 	sh.noteStale()
 }
@@ -187,6 +188,7 @@ func (sh *shard) revive(l *link, s *stream, r *settledPair, side uint8) {
 	sh.streams[k] = s
 	sh.lru.push(s, max(s.lastAt, 1))
 	sh.m.showStream(s, k.flow)
+	s.settledOrNot(sh.m)
 }
 
 // streamAt finds a stream, which is one of a link again if it was one of a settled pair.

@@ -328,6 +328,54 @@ func TestSettledPairsLeaveWhenTheMapIsFull(t *testing.T) {
 	}
 }
 
+// Who keeps copies of a million answers need not make each anew when its pair is settled, and when it is so no more.
+func TestSettlingChangesNoAnswer(t *testing.T) {
+	l, n := following(t)
+	told := 0
+	l.m.OnAnswer(func(Key) { told++ })
+	l.wait(time.Duration(settleAfter))
+	l.tick()
+	l.settled(1)
+	l.m.shardOf(&l.stream0(n.ab).pair.key).unsettleAll()
+	l.settled(0)
+	if told != 0 {
+		t.Errorf("told of %d answers", told)
+	}
+}
+
+// One key may have a pair in each of several VLANs, settled or not: it has one entry.
+func TestRangeGivesAKeyOnce(t *testing.T) {
+	for settled := range 3 {
+		l := selecting(t)
+		n := formulaConn(hostA, hostB, 0x11, 0x2200)
+		for vlan := range uint16(2) {
+			n.ab.vlan, n.ba.vlan = vlan, vlan
+			l.exchange(n, highStart, 8)
+			if int(vlan) < settled {
+				l.wait(time.Duration(settleAfter))
+				l.tick()
+			}
+		}
+		l.settled(int64(settled))
+		c := follow(l.m, func() time.Time { return l.now })
+		var keys []Key
+		l.m.Range(l.now, func(e Entry) bool { keys = append(keys, e.Key); return true })
+		if len(keys) != 2 || keys[0] == keys[1] {
+			t.Errorf("%d settled: %v", settled, keys)
+		}
+		// Which VLAN's version is given depends on which of them are settled.
+		for _, f := range []flow{n.ab, n.ba} {
+			c.answers[f.key()] = l.want(f, Hit, map[uint32]uint32{n.ab.qp: n.ba.qp, n.ba.qp: n.ab.qp}[f.qp])
+		}
+		l.m.shardOf(&pairKey{low: hostA.As16(), high: hostB.As16()}).unsettleAll()
+		for _, f := range []flow{n.ab, n.ba} {
+			if c.differs(l.m, f.key(), l.now) {
+				t.Errorf("%d settled: the copy of %v differs", settled, f.key())
+			}
+		}
+	}
+}
+
 // A look-up finds a pair at any time, also while it is settled or made streams again.
 func TestLookUpsWhilePairsAreSettledAndNot(t *testing.T) {
 	l := selecting(t)
