@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 )
 
@@ -39,28 +38,17 @@ type Host struct {
 }
 
 // Open opens a network namespace by the path of its file, as in /run/netns/blue; the empty path
-// means the one that the process is in.
+// means the one that the caller's thread is in. Errors wrap ErrNamespacePermission for a process that may not enter it.
 func Open(namespace string) (*Host, error) {
-	ns := netns.None()
-	if namespace != "" {
-		var err error
-		if ns, err = netns.GetFromPath(namespace); err != nil {
-			return nil, fmt.Errorf("network namespace %s: %w; 'ip netns list' shows the named ones, which are files in /run/netns", namespace, err)
-		}
-		defer ns.Close()
-	}
-	h, err := netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
+	h := &Host{}
+	err := Inside(namespace, func() (err error) {
+		h.nl, err = netlink.NewHandle(unix.NETLINK_ROUTE)
+		return err
+	})
 	if err != nil {
-		return nil, fmt.Errorf("open rtnetlink%s: %w", in(namespace), err)
+		return nil, fmt.Errorf("open rtnetlink: %w", err)
 	}
-	return &Host{nl: h}, nil
-}
-
-func in(namespace string) string {
-	if namespace == "" {
-		return ""
-	}
-	return " in " + namespace
+	return h, nil
 }
 
 // Close closes the host. It may be called more than once.

@@ -9,8 +9,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrNamespacePermission is wrapped by the error of Inside for a process that may not enter network namespaces.
+// ErrNamespacePermission is wrapped by the errors of a process that may not enter network namespaces.
 var ErrNamespacePermission = errors.New("entering a network namespace needs CAP_SYS_ADMIN: grant it (docs/vpn.md has a drop-in for the unit)")
+
+// openNamespace opens the file of a network namespace.
+func openNamespace(path string) (netns.NsHandle, error) {
+	ns, err := netns.GetFromPath(path)
+	if err != nil {
+		return ns, fmt.Errorf("network namespace %s: %w; 'ip netns list' shows the named ones, which are files in /run/netns", path, err)
+	}
+	return ns, nil
+}
 
 // Inside runs fn on a thread that is in a network namespace, named as NamespacePath reads it; empty: on the
 // caller's thread, where it is. What fn opens stays in the namespace. fn must start no goroutine that expects to
@@ -39,9 +48,9 @@ func enter(path string, fn func() error) (err error, left bool) {
 		return fmt.Errorf("this thread's network namespace: %w", err), true
 	}
 	defer own.Close()
-	there, err := netns.GetFromPath(path)
+	there, err := openNamespace(path)
 	if err != nil {
-		return fmt.Errorf("network namespace %s: %w; 'ip netns list' shows the named ones, which are files in /run/netns", path, err), true
+		return err, true
 	}
 	defer there.Close()
 	if err := netns.Set(there); err != nil {

@@ -1,11 +1,14 @@
 package host
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
+	"os/exec"
 	"runtime"
+	"syscall"
 	"testing"
 
 	"github.com/vishvananda/netlink"
@@ -52,6 +55,34 @@ func newNamespace(t *testing.T) *namespace {
 	t.Cleanup(n.nl.Close)
 	n.up("lo")
 	return n
+}
+
+// A process without CAP_SYS_ADMIN is told which capability it lacks, whatever it opens in a namespace.
+func TestEnteringANamespaceNamesTheCapabilityItNeeds(t *testing.T) {
+	if path := os.Getenv("PNCD_TEST_NETNS"); path != "" { // the process without it
+		_, openErr := Open(path)
+		_, subscribeErr := subscribe(path, DefaultReceiveBuffer, groups)
+		_, vethErr := EnsureVeth(VethConfig{Name: "va", Peer: "vb", PeerNamespace: path, Owner: "test"})
+		for what, err := range map[string]error{"Open": openErr, "subscribe": subscribeErr, "EnsureVeth": vethErr} {
+			if !errors.Is(err, ErrNamespacePermission) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		return
+	}
+	n := newNamespace(t)
+	file, err := os.Open(n.path)
+	n.ok(err)
+	defer file.Close()
+	self, err := os.Open("/proc/self/exe")
+	n.ok(err)
+	defer self.Close()
+	cmd := exec.Command("/proc/self/fd/4", "-test.run=^"+t.Name()+"$") // its folder is closed to others
+	cmd.Dir, cmd.Env, cmd.ExtraFiles = "/", append(os.Environ(), "PNCD_TEST_NETNS=/proc/self/fd/3"), []*os.File{file, self}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
 }
 
 func (n *namespace) ok(err error) {

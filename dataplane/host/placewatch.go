@@ -12,7 +12,6 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 )
 
 var errReplaced = errors.New("another one has its name now")
@@ -39,9 +38,6 @@ func WatchPlace(p Place, families []int, log logrus.FieldLogger) (*PlaceWatch, e
 		return relevant(m, func(p netip.Prefix) bool { return p.Bits() == 0 })
 	}
 	h, err := Open(NamespacePath(p.Namespace))
-	if errors.Is(err, unix.EPERM) {
-		err = fmt.Errorf("%w: %w", ErrNamespacePermission, err)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p, err)
 	}

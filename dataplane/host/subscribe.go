@@ -9,7 +9,6 @@ import (
 	"syscall"
 
 	"github.com/vishvananda/netlink/nl"
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 )
 
@@ -29,17 +28,13 @@ type subscription struct {
 }
 
 func subscribe(namespace string, buffer int, groups []uint) (*subscription, error) {
-	ns := netns.None()
-	if namespace != "" {
-		var err error
-		if ns, err = netns.GetFromPath(namespace); err != nil {
-			return nil, fmt.Errorf("network namespace %s: %w", namespace, err)
-		}
-		defer ns.Close()
-	}
-	s, err := nl.SubscribeAt(ns, netns.None(), unix.NETLINK_ROUTE, groups...)
+	var s *nl.NetlinkSocket
+	err := Inside(namespace, func() (err error) {
+		s, err = nl.Subscribe(unix.NETLINK_ROUTE, groups...)
+		return err
+	})
 	if err != nil {
-		return nil, fmt.Errorf("subscribe to rtnetlink%s: %w", in(namespace), err)
+		return nil, fmt.Errorf("subscribe to rtnetlink: %w", err)
 	}
 	// Past net.core.rmem_max with CAP_NET_ADMIN, else up to it.
 	if s.SetReceiveBufferSize(buffer, true) != nil {

@@ -86,7 +86,7 @@ func RemoveVeth(c VethConfig) error {
 }
 
 func hint(err error) string {
-	if errors.Is(err, unix.EPERM) {
+	if errors.Is(err, unix.EPERM) && !errors.Is(err, ErrNamespacePermission) {
 		return " (the capability CAP_NET_ADMIN is missing)"
 	}
 	return ""
@@ -108,16 +108,13 @@ func openVeth(c VethConfig) (*veth, error) {
 	path := NamespacePath(c.PeerNamespace)
 	if path == "" {
 		path = c.Namespace
-	} else if v.fd, err = netns.GetFromPath(path); err != nil {
+	} else if v.fd, err = openNamespace(path); err != nil {
 		v.here.Close()
-		return nil, fmt.Errorf("network namespace %s: %w", path, err)
+		return nil, err
 	}
 	if v.there, err = Open(path); err != nil {
 		v.here.Close()
 		v.closeFD()
-		if errors.Is(err, unix.EPERM) {
-			return nil, fmt.Errorf("%w (the capability CAP_SYS_ADMIN is missing, which entering a network namespace needs)", err)
-		}
 		return nil, err
 	}
 	return v, nil
