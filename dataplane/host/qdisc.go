@@ -2,7 +2,6 @@ package host
 
 import (
 	"fmt"
-	"net"
 
 	"github.com/vishvananda/netlink"
 )
@@ -15,16 +14,19 @@ var unmarking = map[string]bool{
 	"etf": true, "taprio": true, "plug": true, "clsact": true, "ingress": true,
 }
 
-// MarkingQdisc returns the kind of a queueing discipline of an interface that may mark packets CE (RFC 3168), or the empty string. An
-// interface that does not exist is an error.
-func MarkingQdisc(name string) (kind string, err error) {
-	ifc, err := net.InterfaceByName(name)
+// MarkingQdisc returns the kind of a queueing discipline of an interface that may mark packets CE (RFC 3168), or the empty
+// string. namespace is as for Open. An interface that does not exist is an error.
+func MarkingQdisc(namespace, name string) (kind string, err error) {
+	h, err := Open(namespace)
+	if err != nil {
+		return "", err
+	}
+	defer h.Close()
+	l, err := h.nl.LinkByName(name)
 	if err != nil {
 		return "", fmt.Errorf("host: %s: %w", name, err)
 	}
-	all, err := dump(func() ([]netlink.Qdisc, error) {
-		return netlink.QdiscList(&netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: ifc.Index}})
-	})
+	all, err := dump(func() ([]netlink.Qdisc, error) { return h.nl.QdiscList(l) })
 	if err != nil {
 		return "", fmt.Errorf("host: queueing disciplines of %s: %w", name, err)
 	}

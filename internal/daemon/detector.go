@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	pncv1 "pncd/api/pnc/v1"
@@ -23,13 +24,12 @@ type eventSource interface {
 
 // detector hands the congestion events of one link to the notifier.
 type detector struct {
-	context string // that the link carries; empty: the default one
-	link    string // with its context
+	detectorSettings
+	probe   func() tapkernel.Support
+	choice  atomic.Pointer[detectorChoice] // how it sees congestion, and why so
 	source  eventSource
-	detail  string            // how it sees congestion, and why so
 	sources map[string]string // what an event's source is in a record
 	objects []*pncv1.HostObject
-	marking func() error
 	handle  func(*notifier.Event, time.Time)
 	now     func() time.Time
 	closing func()
@@ -136,15 +136,16 @@ func (s *detectorSettings) choose(probe func() tapkernel.Support, marks string) 
 }
 
 func openDetector(s detectorSettings, probe func() tapkernel.Support, n *notifier.Notifier, now func() time.Time, book *ringBook) (runner, error) {
-	marks, err := host.MarkingQdisc(s.iface)
+	marks, err := host.MarkingQdisc("", s.iface)
 	if err != nil {
 		marks = "" // opening it says what is wrong with the interface
 	}
-	choice := s.choose(probe, marks)
 	d := &detector{
-		context: s.context, link: s.link(), now: now, detail: choice.String(), sources: recordSources(s.link()),
+		detectorSettings: s, probe: probe, now: now, sources: recordSources(s.link()),
 		handle: func(ev *notifier.Event, now time.Time) { n.Handle(ev, now) },
 	}
+	choice := s.choose(probe, marks)
+	d.choice.Store(&choice)
 	var read func() ringStats
 	if choice.program {
 		t, err := tcx.Open(s.program())
@@ -160,23 +161,23 @@ func openDetector(s detectorSettings, probe func() tapkernel.Support, n *notifie
 		}
 		d.source, read = ce, func() ringStats { return ceStats(ce) }
 	}
-	d.marking = func() error {
-		now := ""
-		err := host.Inside(s.namespace, func() (err error) {
-			now, err = host.MarkingQdisc(s.iface)
-			return err
-		})
-		if err != nil || now == marks {
-			return nil // a link that is gone ends the source itself
-		}
-		return fmt.Errorf("%w: %q became %q", errQdiscChanged, marks, now)
-	}
 	d.closing = book.opened(s.link(), roleDetector, read)
 	return d, nil
 }
 
-// errQdiscChanged: how the link is watched is chosen anew.
+// errQdiscChanged: the link is to be watched another way.
 var errQdiscChanged = errors.New("the queueing discipline that may mark packets has changed")
+
+// rechoose chooses again with the queueing discipline that may mark now. The error says that a detector of the other
+// kind has to take over; where it is the same, it says what it does not see by now.
+func (d *detector) rechoose(marks string) error {
+	now := d.choose(d.probe, marks)
+	if now.program != d.choice.Load().program {
+		return fmt.Errorf("%w: %s", errQdiscChanged, now)
+	}
+	d.choice.Store(&now)
+	return nil
+}
 
 // qdiscInterval is how often the queueing disciplines of a watched link are looked at.
 const qdiscInterval = 2 * time.Second
@@ -237,10 +238,14 @@ func recordSources(link string) map[string]string {
 	return out
 }
 
-// watchQdisc ends the detector when another way to watch the link may be right.
+// watchQdisc ends the detector when another way to watch the link is right.
 func (d *detector) watchQdisc(ctx context.Context, end context.CancelCauseFunc) {
 	for pause(ctx, qdiscInterval) {
-		if err := d.marking(); err != nil {
+		marks, err := host.MarkingQdisc(d.namespace, d.iface)
+		if err != nil {
+			continue // a link that is gone ends the source itself
+		}
+		if err := d.rechoose(marks); err != nil {
 			end(err)
 			return
 		}
@@ -262,7 +267,7 @@ func detectorObjects(t *tcx.Detector) []*pncv1.HostObject {
 func (d *detector) Objects() []*pncv1.HostObject { return d.objects }
 
 // Detail implements detailer.
-func (d *detector) Detail() string { return d.detail }
+func (d *detector) Detail() string { return d.choice.Load().String() }
 
 // Close implements runner.
 func (d *detector) Close() error {

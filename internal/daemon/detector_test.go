@@ -59,7 +59,7 @@ func TestTheKernelIsAskedOnlyForAuto(t *testing.T) {
 
 func TestAnEventIsToldWithoutAllocating(t *testing.T) {
 	var got notifier.Event
-	d := &detector{link: "eth2", context: "blue", now: time.Now, sources: recordSources("eth2 of blue"), handle: func(ev *notifier.Event, _ time.Time) { got = *ev }}
+	d := &detector{detectorSettings: detectorSettings{iface: "eth2", context: "blue"}, now: time.Now, sources: recordSources("eth2 of blue"), handle: func(ev *notifier.Event, _ time.Time) { got = *ev }}
 	var ev notifier.Event
 	e := detect.Event{Source: detect.SourceVirtualQueue, DestQP: 7, QueueDepth: 9}
 	if n := testing.AllocsPerRun(100, func() { d.tell(&ev, &e) }); n != 0 {
@@ -67,6 +67,35 @@ func TestAnEventIsToldWithoutAllocating(t *testing.T) {
 	}
 	if got.Source != "virtual-queue eth2 of blue" || got.Context != "blue" || got.DestQP != 7 || got.QueueDepth != 9 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// Another queueing discipline ends the detector only where another kind of it has to take over, and shows in what it says
+// of itself all the same.
+func TestAnotherQdiscEndsADetectorWhereItDecides(t *testing.T) {
+	has, hasNot := tapkernel.Support{Kernel: "6.12"}, tapkernel.Support{TCX: errors.New("no TCX")}
+	for _, tt := range []struct {
+		s        detectorSettings
+		support  tapkernel.Support
+		from, to string
+		ends     bool
+	}{
+		{detectorSettings{mode: "auto"}, has, "", "red", true},
+		{detectorSettings{mode: "auto"}, has, "red", "", true},
+		{detectorSettings{mode: "auto"}, has, "red", "fq_codel", false},
+		{detectorSettings{mode: "auto"}, hasNot, "", "red", false},
+		{detectorSettings{mode: "ring"}, has, "", "red", false},
+		{detectorSettings{mode: "tcx"}, has, "", "red", false},
+		{detectorSettings{mode: "auto", queue: config.VirtualQueue{Interface: "eth2"}}, has, "red", "", false},
+	} {
+		d := &detector{detectorSettings: tt.s, probe: func() tapkernel.Support { return tt.support }}
+		c := d.choose(d.probe, tt.from)
+		d.choice.Store(&c)
+		if err := d.rechoose(tt.to); errors.Is(err, errQdiscChanged) != tt.ends {
+			t.Errorf("%+v, from %q to %q: %v", tt.s, tt.from, tt.to, err)
+		} else if want := d.choose(d.probe, tt.to).String(); !tt.ends && d.Detail() != want {
+			t.Errorf("%+v, from %q to %q: it says %q, want %q", tt.s, tt.from, tt.to, d.Detail(), want)
+		}
 	}
 }
 

@@ -75,7 +75,10 @@ func (d *Daemon) partList() []*pncv1.Part {
 	for _, spec := range d.specs(cfg, d.parts.Load()) {
 		p := &pncv1.Part{Name: spec.name, State: pncv1.PartState_PART_STATE_DISABLED, Detail: "the mechanism is disabled"}
 		if s, ok := running[spec.name]; ok {
-			p.State, p.Detail = pncv1.PartState_PART_STATE_READY, s.detail
+			p.State, p.Detail = pncv1.PartState_PART_STATE_READY, ""
+			if s.detail != nil {
+				p.Detail = s.detail()
+			}
 			if spec.detail != nil {
 				p.Detail = spec.detail()
 			}

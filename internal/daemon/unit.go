@@ -54,7 +54,7 @@ type unitStatus struct {
 	since time.Time // of the state
 
 	// While it runs:
-	detail  string              // of a detailer
+	detail  func() string       // of a detailer; nil without
 	objects []*pncv1.HostObject // of an owner
 }
 
@@ -221,7 +221,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 func (u *unit) set(state unitState, err error, r runner) {
 	s := unitStatus{name: u.spec.name, state: state, err: err, since: time.Now()}
 	if d, ok := r.(detailer); ok {
-		s.detail = d.Detail()
+		s.detail = d.Detail
 	}
 	if o, ok := r.(owner); ok {
 		s.objects = o.Objects()
