@@ -33,7 +33,13 @@ type FrameSender struct {
 	iovs   []unix.Iovec
 	to     []unix.RawSockaddrLinklayer
 
-	frames, left atomic.Uint64
+	counts *FrameCounts
+}
+
+// FrameCounts count packets. Senders that follow one another may share them.
+type FrameCounts struct {
+	Frames atomic.Uint64 // went as frames
+	Left   atomic.Uint64 // were left to the kernel's output
 }
 
 // errBound: an interface or a mark chooses among routes, which Paths does not know of.
@@ -41,7 +47,7 @@ var errBound = errors.New("emit: frames can't be sent with an interface or a mar
 
 // OpenFrames opens a packet socket, and the raw sockets of Open. c must name neither an interface nor a mark.
 // Errors as of Open.
-func OpenFrames(c Config, paths Paths) (*FrameSender, error) {
+func OpenFrames(c Config, paths Paths, counts *FrameCounts) (*FrameSender, error) {
 	if c.Interface != "" || c.Mark != 0 {
 		return nil, errBound
 	}
@@ -50,7 +56,7 @@ func OpenFrames(c Config, paths Paths) (*FrameSender, error) {
 		return nil, err
 	}
 	size := len(raw.msgs)
-	s := &FrameSender{raw: raw, paths: paths, msgs: make([]unix.Mmsghdr, size), iovs: make([]unix.Iovec, size), to: make([]unix.RawSockaddrLinklayer, size)}
+	s := &FrameSender{raw: raw, paths: paths, counts: counts, msgs: make([]unix.Mmsghdr, size), iovs: make([]unix.Iovec, size), to: make([]unix.RawSockaddrLinklayer, size)}
 	if s.fd, err = openFrameSocket(); err != nil {
 		return nil, errors.Join(err, raw.Close())
 	}
@@ -91,10 +97,10 @@ func (s *FrameSender) Send(pkts [][]byte) (sent int, err error) {
 	for sent < len(pkts) {
 		n, left := s.fill(pkts[sent:])
 		if n > 0 {
-			done, errno := s.flush(n)
+			done, errno := sendAll(s.fd, s.msgs[:n])
 			clear(s.iovs[:n]) // keep no packet alive
 			sent += done
-			s.frames.Add(uint64(done))
+			s.counts.Frames.Add(uint64(done))
 			if done == n {
 				continue
 			}
@@ -105,7 +111,7 @@ func (s *FrameSender) Send(pkts [][]byte) (sent int, err error) {
 		}
 		done, err := s.raw.Send(pkts[sent : sent+left])
 		sent += done
-		s.left.Add(uint64(done))
+		s.counts.Left.Add(uint64(done))
 		if err != nil {
 			var bad *PacketError
 			if errors.As(err, &bad) {
@@ -173,24 +179,6 @@ func headerSum(pkt []byte) uint32 {
 	}
 	return uint32(sum)
 }
-
-// flush sends the first n frames; with fewer done, errno is about the one after them.
-func (s *FrameSender) flush(n int) (done int, errno unix.Errno) {
-	for done < n {
-		r, _, e := unix.Syscall6(unix.SYS_SENDMMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&s.msgs[done])), uintptr(n-done), 0, 0, 0)
-		switch e {
-		case 0:
-			done += int(r)
-		case unix.EINTR:
-		default:
-			return done, e
-		}
-	}
-	return done, 0
-}
-
-// Sent is how many packets went as frames, and how many were left to the kernel's output.
-func (s *FrameSender) Sent() (frames, left uint64) { return s.frames.Load(), s.left.Load() }
 
 // Close closes the sockets. A second Close does nothing.
 func (s *FrameSender) Close() error {

@@ -43,7 +43,7 @@ func newFrames(t testing.TB, w *wire, device string, batch int) (*FrameSender, *
 			return err
 		}
 		p.index = l.Attrs().Index
-		s, err = OpenFrames(Config{BatchSize: batch}, p)
+		s, err = OpenFrames(Config{BatchSize: batch}, p, new(FrameCounts))
 		return err
 	}); err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func TestFramesCarryTheSamePacketsInOrder(t *testing.T) {
 	}
 	none := netip.MustParseAddr("2001:db8::2")
 	for round, want := range []uint64{100, 61} { // then all IPv6 packets are left to the kernel's output
-		before, _ := s.Sent()
+		before := s.counts.Frames.Load()
 		n, err := s.Send(pkts)
 		if n != len(pkts) || err != nil {
 			t.Fatalf("Send: %d of %d, %v", n, len(pkts), err)
@@ -88,7 +88,7 @@ func TestFramesCarryTheSamePacketsInOrder(t *testing.T) {
 				t.Fatalf("packet %d: type %x", i, got[12:14])
 			}
 		}
-		if frames, left := s.Sent(); frames-before != want || left != uint64(round)*(100-want) {
+		if frames, left := s.counts.Frames.Load(), s.counts.Left.Load(); frames-before != want || left != uint64(round)*(100-want) {
 			t.Errorf("round %d: %d frames, %d left", round, frames-before, left)
 		}
 		p.none.Store(&none)
@@ -110,7 +110,7 @@ func TestWhatCantGoAsAFrameIsLeftToTheKernel(t *testing.T) {
 			t.Errorf("got %x", got)
 		}
 	}
-	if _, left := s.Sent(); left != 1 {
+	if left := s.counts.Left.Load(); left != 1 {
 		t.Errorf("%d were left", left)
 	}
 	p.index = 4096 // the interface is gone: the kernel knows another way
@@ -234,7 +234,7 @@ func TestSendingFramesAllocatesNothing(t *testing.T) {
 
 func TestFramesNeedNoOtherChoiceOfRoutes(t *testing.T) {
 	for _, c := range []Config{{Interface: "va"}, {Mark: 1}} {
-		if _, err := OpenFrames(c, &fixed{}); !errors.Is(err, errBound) {
+		if _, err := OpenFrames(c, &fixed{}, new(FrameCounts)); !errors.Is(err, errBound) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"syscall"
 	"time"
 	"unsafe"
 
@@ -139,11 +138,18 @@ func (s *Sender) Send(pkts [][]byte) (sent int, err error) {
 		if n == 0 {
 			return sent, packetError(pkts, sent, fmt.Errorf("%w: %w", ErrPacket, bad))
 		}
-		done, err := s.flush(n, v6)
+		fd := s.fd4
+		if v6 {
+			fd = s.fd6
+		}
+		done, errno := 0, unix.EAFNOSUPPORT
+		if fd >= 0 {
+			done, errno = sendAll(fd, s.msgs[:n])
+		}
 		clear(s.iovs[:n]) // keep no packet alive
 		sent += done
-		if err != nil {
-			return sent, packetError(pkts, sent, err)
+		if errno != 0 {
+			return sent, packetError(pkts, sent, errno)
 		}
 	}
 	return sent, nil
@@ -182,27 +188,20 @@ func (s *Sender) fill(pkts [][]byte) (n int, v6 bool, bad error) {
 	return n, v6, nil
 }
 
-// flush sends the first n prepared messages. sendmmsg hides the error of a message that is not its first,
-// so a short count is followed by another call, which then reports it.
-func (s *Sender) flush(n int, v6 bool) (done int, err error) {
-	fd := s.fd4
-	if v6 {
-		fd = s.fd6
-	}
-	if fd < 0 {
-		return 0, unix.EAFNOSUPPORT
-	}
-	for done < n {
-		r, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&s.msgs[done])), uintptr(n-done), 0, 0, 0)
+// sendAll sends messages in their order; with fewer done, errno is about the one after them. sendmmsg hides the error
+// of a message that is not its first, so a short count is followed by another call, which then reports it.
+func sendAll(fd int, msgs []unix.Mmsghdr) (done int, errno unix.Errno) {
+	for done < len(msgs) {
+		r, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&msgs[done])), uintptr(len(msgs)-done), 0, 0, 0)
 		switch errno {
 		case 0:
 			done += int(r)
-		case syscall.EINTR:
+		case unix.EINTR:
 		default:
 			return done, errno
 		}
 	}
-	return done, nil
+	return done, 0
 }
 
 // Close closes the sockets. A second Close does nothing.

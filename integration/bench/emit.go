@@ -58,7 +58,7 @@ func EmitFrames() (results []Result, err error) {
 				if raw, err = emit.Open(emit.Config{}); err != nil {
 					return err
 				}
-				frames, err = emit.OpenFrames(emit.Config{}, onePath{l.Attrs().Index, [6]byte(mac)})
+				frames, err = emit.OpenFrames(emit.Config{}, onePath{l.Attrs().Index, [6]byte(mac)}, new(emit.FrameCounts))
 				return err
 			})
 		},

@@ -19,6 +19,9 @@ type count struct {
 // ringFamilies are the counts of a ring that the exporter has families of its own for.
 var ringFamilies = map[string]bool{"packets": true, "drops": true, "freezes": true, "link-downs": true}
 
+// gauges are counts of what there is now, which can fall.
+var gauges = map[string]bool{"kernel-flows": true, "destinations": true, "destinations-usable": true}
+
 // Counters implements api.Node: the outcomes and everything else that is counted.
 func (d *Daemon) Counters() []*pncv1.Counter {
 	d.countBoundary() // into the outcomes

@@ -20,6 +20,8 @@ var errNoSender = errors.New("the mechanism is off: there is no socket to send b
 type senderSwitch struct {
 	current atomic.Pointer[senderUnit]
 	counts  atomic.Pointer[sendCounts]
+	frames  emit.FrameCounts // of all units there were
+	framed  atomic.Bool      // there was one that sends frames
 }
 
 // Send implements notifier.Sender and translator.Sender.
@@ -50,8 +52,8 @@ func (s *senderSwitch) opener(emission string, log logrus.FieldLogger) func() (r
 		var err error
 		if emission == config.EmitPacket {
 			u.paths = host.NewPaths(host.PathsConfig{}, log)
-			u.frames, err = emit.OpenFrames(emit.Config{}, u.paths)
-			u.ipSockets = u.frames
+			u.ipSockets, err = emit.OpenFrames(emit.Config{}, u.paths, &s.frames)
+			s.framed.Store(true)
 		} else {
 			u.ipSockets, err = emit.Open(emit.Config{})
 		}
@@ -71,9 +73,8 @@ type ipSockets interface {
 
 type senderUnit struct {
 	ipSockets
-	s      *senderSwitch
-	frames *emit.FrameSender // nil: raw sockets only
-	paths  *host.Paths       // of frames
+	s     *senderSwitch
+	paths *host.Paths // of frames; nil: raw sockets only
 }
 
 // Run implements runner: sending happens on the goroutines of those who send.
@@ -91,17 +92,18 @@ func (u *senderUnit) Close() error {
 	return u.ipSockets.Close()
 }
 
-// frameCounts are the counts of packets sent as frames; none with raw sockets only.
+// frameCounts are the counts of packets sent as frames; none where there never were any sockets but raw ones.
 func (s *senderSwitch) frameCounts() []count {
-	u := s.current.Load()
-	if u == nil || u.frames == nil {
+	if !s.framed.Load() {
 		return nil
 	}
-	frames, left := u.frames.Sent()
-	all, usable := u.paths.Known()
+	all, usable := 0, 0
+	if u := s.current.Load(); u != nil && u.paths != nil {
+		all, usable = u.paths.Known()
+	}
 	return []count{
-		{part: "sender", name: "frames", value: frames, help: "Packets sent as frames by the packet socket."},
-		{part: "sender", name: "left", value: left, help: "Packets left to the kernel's own output, because their way or neighbour is not one that frames can go to."},
+		{part: "sender", name: "frames", value: s.frames.Frames.Load(), help: "Packets sent as frames by the packet socket."},
+		{part: "sender", name: "left", value: s.frames.Left.Load(), help: "Packets left to the kernel's own output, because their way or neighbour is not one that frames can go to."},
 		{part: "sender", name: "destinations", value: uint64(all), help: "Destinations whose way is followed."},
 		{part: "sender", name: "destinations-usable", value: uint64(usable), help: "Destinations that frames can be sent to now."},
 	}

@@ -41,7 +41,7 @@ func (x exported) Snapshot() telemetry.Snapshot {
 		if c.part == "records" || c.part == "api" || ringFamilies[c.name] && c.label[0] == "interface" {
 			continue // families of their own above
 		}
-		t := telemetry.Counter{Part: c.part, Name: c.name, Help: c.help, Value: c.value}
+		t := telemetry.Counter{Part: c.part, Name: c.name, Help: c.help, Value: c.value, Gauge: gauges[c.name]}
 		if c.label[0] != "" {
 			t.Labels = []telemetry.Label{{Name: c.label[0], Value: c.label[1]}}
 		}

@@ -178,12 +178,16 @@ func (x *exporter) generic(c Counter) {
 	for i, l := range labels {
 		names[i], values[i] = metricName(l.Name), l.Value
 	}
-	name := metricName(c.Part) + "_" + strings.TrimSuffix(metricName(c.Name), "_total") + "_total"
+	name := metricName(c.Part) + "_" + strings.TrimSuffix(metricName(c.Name), "_total")
 	help := c.Help
 	if help == "" {
 		help = "Counter " + c.Name + " of part " + c.Part + "."
 	}
-	x.counter(desc(name, help, names...), c.Value, values...)
+	if c.Gauge {
+		x.gauge(desc(name, help, names...), float64(c.Value), values...)
+		return
+	}
+	x.counter(desc(name+"_total", help, names...), c.Value, values...)
 }
 
 func (x *exporter) counter(d *prometheus.Desc, v uint64, labels ...string) {

@@ -37,6 +37,7 @@ func sample() Snapshot {
 			{Part: "learner", Name: "bad-icrc", Help: "Packets whose ICRC is wrong.", Value: 4},
 			{Part: "learner", Name: "cm-mads", Help: "Connection management MADs, by kind.", Labels: []Label{{"kind", "REQ"}}, Value: 2},
 			{Part: "learner", Name: "cm-mads", Help: "Connection management MADs, by kind.", Labels: []Label{{"kind", "REP"}}, Value: 1},
+			{Part: "learner", Name: "kernel-flows", Help: "Flows that there are.", Value: 6, Gauge: true},
 		},
 	}
 }
@@ -83,6 +84,9 @@ pncd_learner_bad_icrc_total 4
 # TYPE pncd_learner_cm_mads_total counter
 pncd_learner_cm_mads_total{kind="REP"} 1
 pncd_learner_cm_mads_total{kind="REQ"} 2
+# HELP pncd_learner_kernel_flows Flows that there are.
+# TYPE pncd_learner_kernel_flows gauge
+pncd_learner_kernel_flows 6
 # HELP pncd_outcomes_total Congestion events (part congestion-node) and notifications (part proxy) by what became of them; each ends in exactly one outcome.
 # TYPE pncd_outcomes_total counter
 pncd_outcomes_total{outcome="map-miss",part="proxy"} 3
@@ -104,7 +108,7 @@ pncd_tap_drops_total{interface="eth0",role="learner"} 12
 	names := []string{
 		"pncd_api_calls_total", "pncd_bgp_neighbor_pnc_routes",
 		"pncd_bgp_neighbor_faults_total", "pncd_bgp_neighbor_malformed_total", "pncd_bgp_neighbor_nhc_disregarded_total", "pncd_bgp_neighbor_state", "pncd_bgp_neighbor_up", "pncd_build_info",
-		"pncd_enabled", "pncd_learner_bad_icrc_total", "pncd_learner_cm_mads_total", "pncd_outcomes_total",
+		"pncd_enabled", "pncd_learner_bad_icrc_total", "pncd_learner_cm_mads_total", "pncd_learner_kernel_flows", "pncd_outcomes_total",
 		"pncd_start_time_seconds", "pncd_table_capacity", "pncd_table_entries", "pncd_tap_drops_total",
 	}
 	if err := testutil.CollectAndCompare(NewCollector(fixed{sample()}), strings.NewReader(want), names...); err != nil {

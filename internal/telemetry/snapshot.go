@@ -111,13 +111,14 @@ type API struct {
 }
 
 // Counter is a counter of one part which has no family of its own here; it is exported as
-// pncd_<part>_<name>_total. Counters of one part and name must have the same label names.
+// pncd_<part>_<name>_total, a gauge without _total. Counters of one part and name must have the same label names.
 type Counter struct {
 	Part   string
 	Name   string
 	Help   string
 	Labels []Label
 	Value  uint64
+	Gauge  bool // it can fall
 }
 
 // Label is one label of a Counter.

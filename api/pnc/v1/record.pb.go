@@ -914,7 +914,7 @@ type Counter struct {
 	// The counter's name; an outcome's name in lower case for the first two. A label follows it in braces, as in
 	// drops{interface=eth0}.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// Its value since boot.
+	// Its value since boot; of what there is now, as kernel-flows, how much that is.
 	Value uint64 `protobuf:"varint,3,opt,name=value,proto3" json:"value,omitempty"`
 	// One sentence of help.
 	Help          string `protobuf:"bytes,4,opt,name=help,proto3" json:"help,omitempty"`
