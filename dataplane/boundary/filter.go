@@ -158,7 +158,7 @@ func (d differences) String() string {
 func compare(want, have Ruleset) (out differences) {
 	for _, family := range families {
 		w, h := want.table(family), have.table(family)
-		name := familyName(family) + " " + TableName
+		name := tableName(family)
 		switch {
 		case w == nil && h == nil:
 		case h == nil:

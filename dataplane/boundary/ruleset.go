@@ -8,6 +8,9 @@ import (
 // TableName is the name of our tables: one of the inet family, and one of the netdev family for the borders.
 const TableName = "pncd"
 
+// tableName names our table of a family as nft does: inet pncd.
+func tableName(f nftables.TableFamily) string { return familyName(f) + " " + TableName }
+
 // Counters' names in the tables, and in Counts.
 const (
 	CounterBorderIn              = "border_in"          // notifications that came in by a border interface

@@ -27,7 +27,7 @@ func (f *Filter) Status() Status {
 		out.Lacks = f.policy.lacks(f.has)
 		for _, family := range families {
 			if f.owned[int(family)] {
-				out.Tables = append(out.Tables, familyName(family)+" "+TableName)
+				out.Tables = append(out.Tables, tableName(family))
 			}
 		}
 	}

@@ -19,8 +19,8 @@ import (
 type follower struct {
 	namespace string
 	groups    []uint        // that are subscribed to
-	buffer    int           // of the subscription
-	settle    time.Duration // how long to wait for the rest of a burst
+	buffer    int           // of the subscription, octets
+	settle    time.Duration // how long to wait for the rest of a burst of changes
 	log       logrus.FieldLogger
 
 	relevant func(*syscall.NetlinkMessage) bool // whether a notification asks for a round
@@ -33,15 +33,9 @@ type follower struct {
 	overruns, ignored, rounds atomic.Uint64
 }
 
-func newFollower(namespace string, buffer int, settle time.Duration, log logrus.FieldLogger) follower {
-	if buffer <= 0 {
-		buffer = DefaultReceiveBuffer
-	}
-	if settle <= 0 {
-		settle = DefaultSettle
-	}
+func newFollower(namespace string, log logrus.FieldLogger) follower {
 	return follower{
-		namespace: namespace, groups: groups, buffer: buffer, settle: settle, log: log,
+		namespace: namespace, groups: groups, buffer: 8 << 20, settle: 5 * time.Millisecond, log: log,
 		wake: make(chan struct{}, 1), ready: make(chan struct{}),
 	}
 }

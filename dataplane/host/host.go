@@ -84,13 +84,10 @@ func (h *Host) Addresses() ([]Address, error) {
 		return nil, fmt.Errorf("list addresses: %w", err)
 	}
 	var addrs []Address
-	for _, a := range all {
-		ip, ok := netip.AddrFromSlice(a.IP)
-		if !ok {
-			continue
+	for i := range all {
+		if p := addrPrefix(&all[i]); p.IsValid() {
+			addrs = append(addrs, Address{Interface: names[all[i].LinkIndex], Prefix: p})
 		}
-		bits, _ := a.Mask.Size()
-		addrs = append(addrs, Address{Interface: names[a.LinkIndex], Prefix: netip.PrefixFrom(ip.Unmap(), bits)})
 	}
 	slices.SortFunc(addrs, func(a, b Address) int {
 		if c := strings.Compare(a.Interface, b.Interface); c != 0 {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
@@ -33,10 +32,6 @@ type InterfacesConfig struct {
 	// OnChange is told the interfaces that exist, from the goroutine of Run: at first, and when any of
 	// them changed. It must not change them.
 	OnChange func(map[string]Interface)
-	// ReceiveBuffer is the size in octets of the subscription's receive buffer; 0 means 8 MiB.
-	ReceiveBuffer int
-	// Settle is how long to wait for the rest of a burst of changes; 0 means 5 ms.
-	Settle time.Duration
 }
 
 // Interfaces follows interfaces by their names: one that vanishes and comes back is followed again.
@@ -51,7 +46,7 @@ type Interfaces struct {
 
 // NewInterfaces makes a follower of interfaces. It does nothing before Run.
 func NewInterfaces(cfg InterfacesConfig, log logrus.FieldLogger) *Interfaces {
-	f := &Interfaces{follower: newFollower(cfg.Namespace, cfg.ReceiveBuffer, cfg.Settle, log), cfg: cfg, names: slices.Clone(cfg.Names)}
+	f := &Interfaces{follower: newFollower(cfg.Namespace, log), cfg: cfg, names: slices.Clone(cfg.Names)}
 	f.follower.round = f.round
 	f.follower.relevant = func(m *syscall.NetlinkMessage) bool {
 		switch m.Header.Type {

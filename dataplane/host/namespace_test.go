@@ -61,7 +61,7 @@ func newNamespace(t *testing.T) *namespace {
 func TestEnteringANamespaceNamesTheCapabilityItNeeds(t *testing.T) {
 	if path := os.Getenv("PNCD_TEST_NETNS"); path != "" { // the process without it
 		_, openErr := Open(path)
-		_, subscribeErr := subscribe(path, DefaultReceiveBuffer, groups)
+		_, subscribeErr := subscribe(path, 1<<20, groups)
 		_, vethErr := EnsureVeth(VethConfig{Name: "va", Peer: "vb", PeerNamespace: path, Owner: "test"})
 		for what, err := range map[string]error{"Open": openErr, "subscribe": subscribeErr, "EnsureVeth": vethErr} {
 			if !errors.Is(err, ErrNamespacePermission) {

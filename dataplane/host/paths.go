@@ -31,10 +31,6 @@ type PathsConfig struct {
 	Namespace string
 	// Max bounds the destinations that are followed; those not asked for lately make room. 0 means DefaultMaxPaths.
 	Max int
-	// ReceiveBuffer is the size in octets of the subscription's receive buffer; 0 means 8 MiB.
-	ReceiveBuffer int
-	// Settle is how long to wait for the rest of a burst of changes; 0 means 5 ms.
-	Settle time.Duration
 }
 
 // Paths follows by which interface and to which MAC address the kernel would send packets to some destinations,
@@ -94,7 +90,7 @@ func NewPaths(cfg PathsConfig, log logrus.FieldLogger) *Paths {
 		cfg.Max = DefaultMaxPaths
 	}
 	p := &Paths{
-		follower: newFollower(cfg.Namespace, cfg.ReceiveBuffer, cfg.Settle, log), cfg: cfg,
+		follower: newFollower(cfg.Namespace, log), cfg: cfg,
 		pending: map[netip.Addr]struct{}{}, ways: map[netip.Addr]way{},
 	}
 	p.groups = append(slices.Clone(groups), unix.RTNLGRP_NEIGH)

@@ -17,7 +17,8 @@ import (
 // pathsIn runs a follower in a namespace until the test ends.
 func pathsIn(t *testing.T, n *namespace, limit int) *Paths {
 	t.Helper()
-	p := NewPaths(PathsConfig{Namespace: n.path, Max: limit, Settle: time.Millisecond}, quiet())
+	p := NewPaths(PathsConfig{Namespace: n.path, Max: limit}, quiet())
+	p.settle = time.Millisecond
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- p.Run(ctx) }()

@@ -153,8 +153,6 @@ func isDefault(r *netlink.Route) bool {
 	return bits == 0
 }
 
-const tableLocal = 255
-
 // leads checks that of the rules that a marked packet of this host meets, the first after that of this host's own
 // addresses leads to the table.
 func (p Place) leads(h *Host, family int) error {
@@ -166,7 +164,7 @@ func (p Place) leads(h *Host, family int) error {
 	for i := range rules {
 		r := &rules[i]
 		switch {
-		case r.Table == tableLocal, r.Table == 0 && r.Goto < 0: // the latter for VRF devices, or ends the look-up
+		case r.Table == unix.RT_TABLE_LOCAL, r.Table == 0 && r.Goto < 0: // the latter for VRF devices, or ends the look-up
 			continue
 		case r.IifName != "" && r.IifName != "lo", r.OifName != "", !r.Invert && !marks(r, p.Mark):
 			continue

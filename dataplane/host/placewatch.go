@@ -32,7 +32,7 @@ type PlaceWatch struct {
 // WatchPlace looks at a place for the first time. families are those of the addresses sent to, unix.AF_INET and
 // AF_INET6. Errors: ErrOpen, ErrNoInterface, ErrNamespacePermission, or what else keeps it from being a VPN's.
 func WatchPlace(p Place, families []int, log logrus.FieldLogger) (*PlaceWatch, error) {
-	w := &PlaceWatch{follower: newFollower(NamespacePath(p.Namespace), 0, 0, log), place: p, families: families}
+	w := &PlaceWatch{follower: newFollower(NamespacePath(p.Namespace), log), place: p, families: families}
 	w.follower.round = w.round
 	w.follower.relevant = func(m *syscall.NetlinkMessage) bool {
 		return relevant(m, func(p netip.Prefix) bool { return p.Bits() == 0 })

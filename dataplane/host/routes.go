@@ -9,7 +9,6 @@ import (
 	"slices"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/sirupsen/logrus"
 	"github.com/vishvananda/netlink"
@@ -51,10 +50,6 @@ type RoutesConfig struct {
 	// OnChange is told the prefixes of every source, sorted, from the goroutine of Run: when any
 	// differs from what was told before, and after each Follow. It must not change them. May be nil.
 	OnChange func(map[RouteSource][]netip.Prefix)
-	// ReceiveBuffer is the size in octets of the subscription's receive buffer; 0 means 8 MiB.
-	ReceiveBuffer int
-	// Settle is how long to wait for the rest of a burst of changes; 0 means 5 ms.
-	Settle time.Duration
 }
 
 // Routes follows which prefixes the kernel has routes to, by source.
@@ -73,7 +68,7 @@ type Routes struct {
 
 // NewRoutes makes a follower of routes. It does nothing before Run.
 func NewRoutes(cfg RoutesConfig, log logrus.FieldLogger) *Routes {
-	r := &Routes{follower: newFollower(cfg.Namespace, cfg.ReceiveBuffer, cfg.Settle, log), cfg: cfg}
+	r := &Routes{follower: newFollower(cfg.Namespace, log), cfg: cfg}
 	r.follower.round = r.round
 	r.follower.relevant = r.relevant
 	return r

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	"github.com/gaissmai/bart"
 	"github.com/sirupsen/logrus"
@@ -22,17 +21,7 @@ type Config struct {
 	// what was told before, and after each Watch all that are watched. It must not block for long.
 	// May be nil.
 	OnChange func(changed map[netip.Addr]Status)
-	// ReceiveBuffer is the size in octets of the subscription's receive buffer; 0 means 8 MiB.
-	ReceiveBuffer int
-	// Settle is how long to wait for the rest of a burst of changes; 0 means 5 ms.
-	Settle time.Duration
 }
-
-// Defaults of Config.
-const (
-	DefaultReceiveBuffer = 8 << 20
-	DefaultSettle        = 5 * time.Millisecond
-)
 
 // Tracker follows whether and how the kernel would reach a set of addresses: next-hop tracking.
 //
@@ -64,7 +53,7 @@ type Stats struct {
 // NewTracker makes a tracker. It does nothing before Run.
 func NewTracker(cfg Config, log logrus.FieldLogger) *Tracker {
 	t := &Tracker{
-		follower: newFollower(cfg.Namespace, cfg.ReceiveBuffer, cfg.Settle, log),
+		follower: newFollower(cfg.Namespace, log),
 		cfg:      cfg,
 		watched:  new(bart.Lite),
 		status:   map[netip.Addr]Status{},

@@ -34,6 +34,13 @@ type tracked struct {
 
 func (n *namespace) track(cfg Config, addrs ...string) *tracked {
 	n.t.Helper()
+	tr := n.tracker(cfg, addrs...)
+	tr.run()
+	return tr
+}
+
+// tracker makes one that does not run yet.
+func (n *namespace) tracker(cfg Config, addrs ...string) *tracked {
 	tr := &tracked{n: n, by: map[netip.Addr][]Status{}}
 	cfg.Namespace = n.path
 	cfg.OnChange = func(changed map[netip.Addr]Status) {
@@ -49,6 +56,12 @@ func (n *namespace) track(cfg Config, addrs ...string) *tracked {
 		watch = append(watch, addr(a))
 	}
 	tr.Watch(watch...)
+	return tr
+}
+
+func (tr *tracked) run() {
+	n := tr.n
+	n.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- tr.Run(ctx) }()
@@ -63,7 +76,6 @@ func (n *namespace) track(cfg Config, addrs ...string) *tracked {
 	case <-time.After(10 * time.Second):
 		n.t.Fatal("not ready within 10 s")
 	}
-	return tr
 }
 
 // want waits until the address has this status, Detail aside, and it was told.
@@ -294,7 +306,9 @@ func TestTrackerAsksAgainWhenTheKernelDropsNotifications(t *testing.T) {
 	n.veth("va", "vb")
 	n.addr("va", "192.0.2.1/24")
 	// The smallest buffer that the kernel gives, and a reader that is held up by its lock.
-	tr := n.track(Config{ReceiveBuffer: 1}, "10.1.0.1")
+	tr := n.tracker(Config{}, "10.1.0.1")
+	tr.buffer = 1
+	tr.run()
 	tr.want("at first", "10.1.0.1", Status{})
 	tr.Tracker.mu.Lock()
 	var added []*netlink.Route

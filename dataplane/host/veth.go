@@ -271,15 +271,22 @@ func setAddresses(nl *netlink.Handle, l netlink.Link, want []netip.Prefix) error
 			return fmt.Errorf("remove address %s of %s: %w", p, name, err)
 		}
 	}
+	_, err = addMissing(nl, l, is, want)
+	return err
+}
+
+// addMissing gives an interface that has the addresses is the wanted ones that it lacks, and says which.
+func addMissing(nl *netlink.Handle, l netlink.Link, is, want []netip.Prefix) (added []netip.Prefix, err error) {
 	for _, p := range want {
 		if slices.Contains(is, p) {
 			continue
 		}
 		if err := addAddress(nl, l, p); err != nil {
-			return err
+			return added, err
 		}
+		added = append(added, p)
 	}
-	return nil
+	return added, nil
 }
 
 func addAddress(nl *netlink.Handle, l netlink.Link, p netip.Prefix) error {

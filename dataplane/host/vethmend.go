@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
 
 	"github.com/vishvananda/netlink"
 )
@@ -36,14 +35,12 @@ func MendVeth(c VethConfig) (added []Address, err error) {
 		if err != nil {
 			return fail(err)
 		}
-		for _, p := range end.addrs {
-			if slices.Contains(is, p) {
-				continue
-			}
-			if err := addAddress(end.h.nl, end.link, p); err != nil {
-				return fail(err)
-			}
+		missing, err := addMissing(end.h.nl, end.link, is, end.addrs)
+		for _, p := range missing {
 			added = append(added, Address{Interface: end.link.Attrs().Name, Prefix: p})
+		}
+		if err != nil {
+			return fail(err)
 		}
 	}
 	return added, nil
