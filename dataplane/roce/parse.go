@@ -69,35 +69,9 @@ var (
 //
 // Errors wrap ErrNotRoCEv2, ErrTruncated, ErrMalformed, ErrFragment or ErrExtensionHeader.
 func ParseEthernet(frame []byte, p *Packet) error {
-	if len(frame) < etherLen {
-		return errEtherShort
-	}
-	vlan, off := uint16(0), 12
-	typ := binary.BigEndian.Uint16(frame[off:])
-	off += 2
-	for tags := 0; typ == etherVLAN || typ == etherQinQ; tags++ {
-		if tags == maxVLANTags {
-			return errVLANDepth
-		}
-		if len(frame) < off+4 {
-			return errVLANShort
-		}
-		if tags == 0 {
-			vlan = binary.BigEndian.Uint16(frame[off:]) & 0x0FFF
-		}
-		typ = binary.BigEndian.Uint16(frame[off+2:])
-		off += 4
-	}
-	ip := frame[off:]
-	switch typ {
-	case etherIPv4, etherIPv6:
-		if len(ip) > 0 && (ip[0]>>4 == 4) != (typ == etherIPv4) {
-			return errIPMismatch
-		}
-	case etherRoCE:
-		return errRoCEv1
-	default:
-		return errEtherType
+	ip, vlan, err := layoutEthernet(frame)
+	if err != nil {
+		return err
 	}
 	if err := ParseIP(ip, p); err != nil {
 		return err
@@ -105,6 +79,40 @@ func ParseEthernet(frame []byte, p *Packet) error {
 	p.SrcMAC = [6]byte(frame[6:12])
 	p.VLAN = vlan
 	return nil
+}
+
+// layoutEthernet gives the IP packet of a frame, and the identifier of its outer tag.
+func layoutEthernet(frame []byte) (ip []byte, vlan uint16, err error) {
+	if len(frame) < etherLen {
+		return nil, 0, errEtherShort
+	}
+	off := 12
+	typ := binary.BigEndian.Uint16(frame[off:])
+	off += 2
+	for tags := 0; typ == etherVLAN || typ == etherQinQ; tags++ {
+		if tags == maxVLANTags {
+			return nil, 0, errVLANDepth
+		}
+		if len(frame) < off+4 {
+			return nil, 0, errVLANShort
+		}
+		if tags == 0 {
+			vlan = binary.BigEndian.Uint16(frame[off:]) & 0x0FFF
+		}
+		typ = binary.BigEndian.Uint16(frame[off+2:])
+		off += 4
+	}
+	ip = frame[off:]
+	switch typ {
+	case etherIPv4, etherIPv6:
+		if len(ip) > 0 && (ip[0]>>4 == 4) != (typ == etherIPv4) {
+			return nil, 0, errIPMismatch
+		}
+		return ip, vlan, nil
+	case etherRoCE:
+		return nil, 0, errRoCEv1
+	}
+	return nil, 0, errEtherType
 }
 
 // ParseIP decodes an IPv4 or IPv6 packet that carries RoCEv2 into p, with the rules and errors of
@@ -183,6 +191,20 @@ func checkUDP(b []byte, l ipLayout) error {
 }
 
 func layoutIPv4(b []byte) (ipLayout, error) {
+	l, err := ipv4Header(b)
+	switch {
+	case err != nil:
+		return l, err
+	case b[9] != protoUDP:
+		return l, errIPv4Proto
+	case l.end < l.udp+udpLen:
+		return l, errUDPNoRoom
+	}
+	return l, nil
+}
+
+// ipv4Header finds what is behind the header.
+func ipv4Header(b []byte) (ipLayout, error) {
 	var l ipLayout
 	if len(b) < ipv4MinLen {
 		return l, errIPv4Short
@@ -198,52 +220,53 @@ func layoutIPv4(b []byte) (ipLayout, error) {
 	if binary.BigEndian.Uint16(b[6:])&0x3FFF != 0 {
 		return l, errIPv4Frag
 	}
-	if b[9] != protoUDP {
-		return l, errIPv4Proto
-	}
 	if len(b) < l.udp {
 		return l, errIPv4Options
-	}
-	if l.end < l.udp+udpLen {
-		return l, errUDPNoRoom
 	}
 	return l, nil
 }
 
 func layoutIPv6(b []byte) (ipLayout, error) {
-	l := ipLayout{v6: true, udp: ipv6Len}
-	if len(b) < ipv6Len {
-		return l, errIPv6Short
-	}
-	l.end = ipv6Len + int(binary.BigEndian.Uint16(b[4:]))
-	next := b[6]
-	for n := 0; next != protoUDP; n++ {
-		switch next {
-		case protoHopByHop, protoDestOpts:
-		case protoFragment:
-			return l, errIPv6Frag
-		case protoRouting, protoAH, protoMobility:
-			return l, errIPv6Ext
-		default:
-			return l, errIPv6Proto
-		}
-		if n == maxExtHeaders {
-			return l, errIPv6Many
-		}
-		if len(b) < l.udp+8 {
-			return l, errExtShort
-		}
-		next = b[l.udp]
-		l.udp += 8 + int(b[l.udp+1])*8
-		if l.udp > l.end {
-			return l, errExtLen
-		}
-		if l.udp > len(b) {
-			return l, errExtShort
-		}
-	}
-	if l.end < l.udp+udpLen {
+	l, proto, err := ipv6Header(b)
+	switch {
+	case err != nil:
+		return l, err
+	case proto == protoRouting || proto == protoAH || proto == protoMobility:
+		return l, errIPv6Ext
+	case proto != protoUDP:
+		return l, errIPv6Proto
+	case l.end < l.udp+udpLen:
 		return l, errUDPNoRoom
 	}
 	return l, nil
+}
+
+// ipv6Header finds what is behind the header and its options headers, and which protocol that is.
+func ipv6Header(b []byte) (l ipLayout, proto byte, err error) {
+	l = ipLayout{v6: true, udp: ipv6Len}
+	if len(b) < ipv6Len {
+		return l, 0, errIPv6Short
+	}
+	l.end = ipv6Len + int(binary.BigEndian.Uint16(b[4:]))
+	proto = b[6]
+	for n := 0; proto == protoHopByHop || proto == protoDestOpts; n++ {
+		if n == maxExtHeaders {
+			return l, 0, errIPv6Many
+		}
+		if len(b) < l.udp+8 {
+			return l, 0, errExtShort
+		}
+		proto = b[l.udp]
+		l.udp += 8 + int(b[l.udp+1])*8
+		if l.udp > l.end {
+			return l, 0, errExtLen
+		}
+		if l.udp > len(b) {
+			return l, 0, errExtShort
+		}
+	}
+	if proto == protoFragment {
+		return l, 0, errIPv6Frag
+	}
+	return l, proto, nil
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"pncd/dataplane/roce"
 )
 
 // Direction says which frames of an interface a tap admits.
@@ -45,8 +47,9 @@ const (
 type Config struct {
 	Interface string
 	Direction Direction
-	CEOnly    bool   // admit only packets marked Congestion Experienced (RFC 3168)
-	Context   uint32 // given with each frame: the VPN that the interface is in
+	CEOnly    bool         // admit only packets marked Congestion Experienced (RFC 3168)
+	Context   uint32       // given with each frame: the VPN that the interface is in
+	Tunnels   roce.Tunnels // admit also all that has one of these outer headers; not with CEOnly
 
 	BlockSize     int           // octets; a multiple of the page size
 	Blocks        int           // at least 2
@@ -109,6 +112,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("tap: interface %q: longer than 15 octets", c.Interface)
 	case c.Direction > Outgoing:
 		return c, fmt.Errorf("tap: %s: direction %d: neither incoming nor outgoing", c.Interface, c.Direction)
+	case c.CEOnly && c.Tunnels != 0:
+		return c, fmt.Errorf("tap: %s: tunnels %s: a tap of marked packets looks behind none", c.Interface, c.Tunnels)
 	case c.SnapLen < minSnapLen || c.SnapLen > maxSnapLen:
 		return c, fmt.Errorf("tap: %s: snap length %d: not within %d to %d octets", c.Interface, c.SnapLen, minSnapLen, maxSnapLen)
 	case c.BlockSize < 2*page || c.BlockSize%page != 0 || c.BlockSize > 1<<30:

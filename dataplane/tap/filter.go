@@ -3,6 +3,8 @@ package tap
 import (
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
+
+	"pncd/dataplane/roce"
 )
 
 // What the filter looks at. Offsets of IP fields are from the IP header.
@@ -15,6 +17,7 @@ const (
 	etherRoCEv1 = 0x8915 // IBTA annex A16
 	protoUDP    = 17
 	rocePort    = 4791 // IANA: rocev2
+	vxlanPort   = 4789 // RFC 7348
 	ipv6Len     = 40
 
 	fragmentBits = 0x3FFF // more-fragments flag and offset
@@ -30,25 +33,26 @@ const (
 )
 
 // filter is the classic BPF programme of a tap: UDP to port 4791 over IPv4 (no fragment) or IPv6 (no
-// extension header), behind up to two VLAN tags in the bytes, and the beginning of RoCEv1 frames; with
-// CEOnly only packets marked CE; for Outgoing only frames that leave. It returns how many octets to keep.
+// extension header), behind up to two VLAN tags in the bytes, and the beginning of RoCEv1 frames; all that has the
+// outer header of one of Tunnels, whatever is behind it; with CEOnly only packets marked CE; for Outgoing only
+// frames that leave. It returns how many octets to keep.
 func filter(c Config) []bpf.Instruction {
 	var p []bpf.Instruction
 	if c.Direction == Outgoing {
 		p = append(p, bpf.LoadExtension{Num: bpf.ExtType})
 		p = append(p, must(bpf.JumpEqual, unix.PACKET_OUTGOING)...)
 	}
-	return append(p, frameFilter(c.CEOnly, uint32(c.SnapLen))...)
+	return append(p, frameFilter(c.CEOnly, c.Tunnels, uint32(c.SnapLen))...)
 }
 
 // frameFilter is the part of the filter that reads only the frame's bytes.
-func frameFilter(ceOnly bool, keep uint32) []bpf.Instruction {
+func frameFilter(ceOnly bool, tunnels roce.Tunnels, keep uint32) []bpf.Instruction {
 	var p []bpf.Instruction
 	for tags := uint32(0); ; tags++ {
 		at := etherTypeAt + 4*tags
 		p = append(p, bpf.LoadAbsolute{Off: at, Size: 2})
-		p = append(p, when(etherIPv4, ipv4Filter(at+2, ceOnly, keep))...)
-		p = append(p, when(etherIPv6, ipv6Filter(at+2, ceOnly, keep))...)
+		p = append(p, when(etherIPv4, ipv4Filter(at+2, ceOnly, tunnels, keep))...)
+		p = append(p, when(etherIPv6, ipv6Filter(at+2, ceOnly, tunnels, keep))...)
 		if !ceOnly {
 			p = append(p, when(etherRoCEv1, []bpf.Instruction{bpf.RetConstant{Val: min(keep, roceV1Keep)}})...)
 		}
@@ -63,13 +67,15 @@ func frameFilter(ceOnly bool, keep uint32) []bpf.Instruction {
 }
 
 // ipv4Filter ends the programme for an IPv4 header at ip.
-func ipv4Filter(ip uint32, ceOnly bool, keep uint32) []bpf.Instruction {
+func ipv4Filter(ip uint32, ceOnly bool, tunnels roce.Tunnels, keep uint32) []bpf.Instruction {
 	var p []bpf.Instruction
 	p = append(p, bpf.LoadAbsolute{Off: ip + 6, Size: 2})
 	p = append(p, must(bpf.JumpBitsNotSet, fragmentBits)...)
 	p = append(p, bpf.LoadAbsolute{Off: ip + 9, Size: 1})
+	p = append(p, tunnelFilter(tunnels&^roce.TunnelSRv6, keep)...)
 	p = append(p, must(bpf.JumpEqual, protoUDP)...)
 	p = append(p, bpf.LoadMemShift{Off: ip}, bpf.LoadIndirect{Off: ip + 2, Size: 2})
+	p = append(p, vxlanFilter(tunnels, keep)...)
 	p = append(p, must(bpf.JumpEqual, rocePort)...)
 	if ceOnly {
 		p = append(p, ceFilter(ip, ecnIPv4)...)
@@ -78,16 +84,39 @@ func ipv4Filter(ip uint32, ceOnly bool, keep uint32) []bpf.Instruction {
 }
 
 // ipv6Filter ends the programme for an IPv6 header at ip.
-func ipv6Filter(ip uint32, ceOnly bool, keep uint32) []bpf.Instruction {
+func ipv6Filter(ip uint32, ceOnly bool, tunnels roce.Tunnels, keep uint32) []bpf.Instruction {
 	var p []bpf.Instruction
 	p = append(p, bpf.LoadAbsolute{Off: ip + 6, Size: 1})
+	p = append(p, tunnelFilter(tunnels, keep)...)
 	p = append(p, must(bpf.JumpEqual, protoUDP)...)
 	p = append(p, bpf.LoadAbsolute{Off: ip + ipv6Len + 2, Size: 2})
+	p = append(p, vxlanFilter(tunnels, keep)...)
 	p = append(p, must(bpf.JumpEqual, rocePort)...)
 	if ceOnly {
 		p = append(p, ceFilter(ip, ecnIPv6)...)
 	}
 	return append(p, bpf.RetConstant{Val: keep})
+}
+
+// tunnelFilter ends the programme for the protocols of outer headers.
+func tunnelFilter(t roce.Tunnels, keep uint32) (p []bpf.Instruction) {
+	for _, x := range []struct {
+		of    roce.Tunnels
+		proto uint32
+	}{{roce.TunnelIP, unix.IPPROTO_IPIP}, {roce.TunnelIP, unix.IPPROTO_IPV6}, {roce.TunnelGRE, unix.IPPROTO_GRE}, {roce.TunnelSRv6, unix.IPPROTO_ROUTING}} {
+		if t&x.of != 0 {
+			p = append(p, when(x.proto, []bpf.Instruction{bpf.RetConstant{Val: keep}})...)
+		}
+	}
+	return p
+}
+
+// vxlanFilter ends the programme for the UDP port of VXLAN.
+func vxlanFilter(t roce.Tunnels, keep uint32) []bpf.Instruction {
+	if t&roce.TunnelVXLAN == 0 {
+		return nil
+	}
+	return when(vxlanPort, []bpf.Instruction{bpf.RetConstant{Val: keep}})
 }
 
 // ceFilter goes on only when both ECN bits are set (RFC 3168 section 5).

@@ -2,6 +2,7 @@ package tap
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 
 	"golang.org/x/net/bpf"
@@ -63,7 +64,7 @@ func TestFilterAdmitsOnlyRoCE(t *testing.T) {
 		{"cut inside the UDP header", taptest.Ethernet(v4)[:36], false},
 	}
 	for _, ce := range []bool{false, true} {
-		prog := frameFilter(ce, 256)
+		prog := frameFilter(ce, 0, 256)
 		vm, err := bpf.NewVM(prog)
 		if err != nil {
 			t.Fatal(err)
@@ -80,8 +81,34 @@ func TestFilterAdmitsOnlyRoCE(t *testing.T) {
 	}
 }
 
+func TestFilterAdmitsOuterHeaders(t *testing.T) {
+	for tunnels := range roce.AllTunnels + 1 {
+		vm, err := bpf.NewVM(frameFilter(false, tunnels, 256))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range taptest.Wraps() {
+			if strings.Contains(w.Name, "options") {
+				continue // as without a tunnel
+			}
+			for _, six := range []bool{false, true} {
+				got, err := vm.Run(taptest.Ethernet(w.Wrap(packet(t, six, 0, 0)), [2]uint16{0x8100, 5}))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if want := tunnels&w.Of != 0; (got > 0) != want {
+					t.Errorf("%s, tunnels %s: kept %d octets, want admitted %v", w.Name, tunnels, got, want)
+				}
+			}
+		}
+		if got, err := vm.Run(taptest.Ethernet(packet(t, true, 0, 0))); got == 0 || err != nil {
+			t.Errorf("tunnels %s: without one: %d, %v", tunnels, got, err)
+		}
+	}
+}
+
 func TestFilterWithCEOnlyAdmitsBothECNBitsSet(t *testing.T) {
-	vm, err := bpf.NewVM(frameFilter(true, 256))
+	vm, err := bpf.NewVM(frameFilter(true, 0, 256))
 	if err != nil {
 		t.Fatal(err)
 	}
