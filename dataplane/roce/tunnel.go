@@ -152,14 +152,17 @@ func (t Tunnels) open(ip []byte) (payload, error) {
 
 // outer gives what is behind an IP header and its options headers, and which protocol that is.
 func outer(ip []byte) (payload, byte, error) {
-	if ip[0]>>4 == 4 {
-		l, err := ipv4Header(ip)
-		if err != nil {
-			return payload{}, 0, err
+	var l ipLayout
+	var proto byte
+	err := error(errIPVersion)
+	switch ip[0] >> 4 {
+	case 4:
+		if l, err = ipv4Header(ip); err == nil {
+			proto = ip[9]
 		}
-		return payload{ip[l.udp:], l.end - l.udp}, ip[9], nil
+	case 6:
+		l, proto, err = ipv6Header(ip)
 	}
-	l, proto, err := ipv6Header(ip)
 	if err != nil {
 		return payload{}, 0, err
 	}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
+
+	"pncd/dataplane/roce"
 )
 
 // Mode is where the program is attached.
@@ -57,6 +59,9 @@ type Config struct {
 	// would be 12,000 packets a second.
 	Interval time.Duration
 
+	// Tunnels are the outer headers that the program looks behind, as their ParseThrough does.
+	Tunnels roce.Tunnels
+
 	// Pins is where maps and links are kept over the end of the process, with TCX and XDP; nil: they end with it. What
 	// an earlier process has left there for the same configuration is taken over.
 	Pins *Pins
@@ -98,6 +103,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("kernel tap: %d flows of IPv6: not within %d to %d", c.MaxFlows6, minFlows, maxFlows)
 	case bits.OnesCount(uint(c.RingSize)) != 1 || c.RingSize < os.Getpagesize() || c.RingSize > 1<<30:
 		return c, fmt.Errorf("kernel tap: ring of %d octets: not a power of two from %d to 1 GiB", c.RingSize, os.Getpagesize())
+	case c.Tunnels > roce.AllTunnels:
+		return c, fmt.Errorf("kernel tap: tunnels %#x: none of that kind", uint8(c.Tunnels))
 	case c.Interval < time.Millisecond || c.Interval > maxInterval:
 		return c, fmt.Errorf("kernel tap: interval %v: not within 1 ms to %v", c.Interval, maxInterval)
 	}

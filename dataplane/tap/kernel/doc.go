@@ -25,7 +25,7 @@
 // All interfaces share one ring buffer, whose records are in the order of their reservations: a question is reserved
 // before it is forwarded, and so before its answer can come in, on whatever processor and interface.
 //
-// What is a RoCEv2 packet is what roce.ParseEthernet takes of the first 512 octets of the frame, the same as behind
+// What is a RoCEv2 packet is what roce.ParseEthernet, or with Config.Tunnels their ParseThrough, takes of the first 512 octets of the frame, the same as behind
 // the packet ring; other than there, IPv6 packets with options headers are seen too. XDP runs before the
 // kernel takes a VLAN tag off; where the adapter does that itself (ethtool: rx-vlan-offload), XDP sees no VLAN.
 // Where UDP GRO joins packets for forwarding (ethtool: rx-udp-gro-forwarding, off by default), TCX does not see

@@ -7,6 +7,7 @@
 // the first SNAP octets of the frame, and a test holds the two together.
 
 #include "flows.h"
+#include "tunnel.h"
 
 #define SLOTS 256 // interfaces that are counted apart
 #define SHORT 128 // octets handed up of other packets: all headers, unless there are options
@@ -107,6 +108,7 @@ struct {
 
 volatile const __u32 interval; // ticks
 volatile const __u32 wake_octets; // wake the reader when so much waits for it
+volatile const __u32 tunnels; // bits: the outer headers that are looked behind
 volatile const __u32 slot; // of counts: each interface has a program of its own, that differs in this
 
 // packet is one RoCEv2 packet in its frame.
@@ -394,6 +396,8 @@ INLINE void tap(const struct frame f)
 	struct addresses a = {}; // set also where parsing ends early: the verifier follows the compiler there
 	enum parsed what = parse_ip(&p.f, &p.ip, &a);
 	if (what == P_OK)
+		what = parse_roce(&p.f, &p.ip, &a, &p.roce);
+	if (what == P_OTHER && tunnels && parse_through(&p.f, &p.ip, &a, tunnels) == P_OK)
 		what = parse_roce(&p.f, &p.ip, &a, &p.roce);
 	switch (what) {
 	case P_ROCE_V1:

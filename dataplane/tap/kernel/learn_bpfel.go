@@ -105,6 +105,7 @@ const (
 	learnVarSlot       = "slot"
 	learnVarStarts4    = "starts4"
 	learnVarStarts6    = "starts6"
+	learnVarTunnels    = "tunnels"
 	learnVarWakeOctets = "wake_octets"
 )
 
@@ -173,6 +174,7 @@ type learnVariableSpecs struct {
 	Slot       *ebpf.VariableSpec `ebpf:"slot"`
 	Starts4    *ebpf.VariableSpec `ebpf:"starts4"`
 	Starts6    *ebpf.VariableSpec `ebpf:"starts6"`
+	Tunnels    *ebpf.VariableSpec `ebpf:"tunnels"`
 	WakeOctets *ebpf.VariableSpec `ebpf:"wake_octets"`
 }
 
@@ -221,6 +223,7 @@ type learnVariables struct {
 	Slot       *ebpf.Variable `ebpf:"slot"`
 	Starts4    *ebpf.Variable `ebpf:"starts4"`
 	Starts6    *ebpf.Variable `ebpf:"starts6"`
+	Tunnels    *ebpf.Variable `ebpf:"tunnels"`
 	WakeOctets *ebpf.Variable `ebpf:"wake_octets"`
 }
 

@@ -15,9 +15,10 @@ const snap = 512
 // model says, by the parser of user space, what the program must count and hand up while all flows are watched and no
 // interval ends.
 type model struct {
-	want  Counters // all but HandedUp
-	flows map[Key]roce.Transport
-	quiet map[Key]bool
+	tunnels roce.Tunnels
+	want    Counters // all but HandedUp
+	flows   map[Key]roce.Transport
+	quiet   map[Key]bool
 }
 
 func newModel() *model {
@@ -36,7 +37,7 @@ const (
 // take takes a frame; vlan is that of a tag that the kernel took off, or -1.
 func (m *model) take(frame []byte, vlan int) (verdict, roce.Packet) {
 	var p roce.Packet
-	if err := roce.ParseEthernet(frame[:min(len(frame), snap)], &p); err != nil {
+	if err := m.tunnels.ParseThrough(frame[:min(len(frame), snap)], &p); err != nil {
 		switch {
 		case errors.Is(err, roce.ErrRoCEv1):
 			m.want.RoCEv1++

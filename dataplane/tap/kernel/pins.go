@@ -121,7 +121,7 @@ func (p *Pins) Replaced() []string {
 func version(c Config) string {
 	h := sha256.New()
 	h.Write(_LearnBytes)
-	fmt.Fprintf(h, " %v %d %d %d %v %d", c.Mode, c.MaxFlows, c.MaxFlows6, c.RingSize, c.Interval, pairVersion)
+	fmt.Fprintf(h, " %v %d %d %d %v %d %d", c.Mode, c.MaxFlows, c.MaxFlows6, c.RingSize, c.Interval, c.Tunnels, pairVersion)
 	return hex.EncodeToString(h.Sum(nil))[:16]
 }
 

@@ -55,11 +55,11 @@ func compare(t *testing.T, k *Tap, m *model, frame []byte) []seen {
 	}
 	want, p := m.take(frame, -1)
 	got := run(t, k, frame)
-	checkHandedUp(t, want, frame, &p, got)
+	checkHandedUp(t, want, frame, &p, m.tunnels, got)
 	return got
 }
 
-func checkHandedUp(t *testing.T, want verdict, frame []byte, p *roce.Packet, got []seen) {
+func checkHandedUp(t *testing.T, want verdict, frame []byte, p *roce.Packet, tunnels roce.Tunnels, got []seen) {
 	t.Helper()
 	if len(got) > 1 || want == always && len(got) == 0 || want == never && len(got) > 0 {
 		t.Fatalf("handed up %d times, want %d\nframe %x\n%+v", len(got), want, frame, p)
@@ -70,7 +70,7 @@ func checkHandedUp(t *testing.T, want verdict, frame []byte, p *roce.Packet, got
 			t.Fatalf("handed up %d octets of %d: %x\nframe %x", n, g.Wire, g.data, frame)
 		}
 		var q roce.Packet
-		if err := roce.ParseEthernet(g.data, &q); err != nil {
+		if err := tunnels.ParseThrough(g.data, &q); err != nil {
 			t.Fatalf("what is handed up can't be parsed: %v\nframe %x", err, frame)
 		}
 		const headers = 16 // RETH, the longest that learning reads
@@ -98,6 +98,30 @@ func TestProgramTakesWhatTheParserTakes(t *testing.T) {
 			t.Errorf("the frames leave something out: %+v", c)
 		}
 	})
+}
+
+func TestProgramLooksBehindOuterHeaders(t *testing.T) {
+	const frames = 8000
+	for _, tunnels := range []roce.Tunnels{roce.TunnelIP, roce.TunnelGRE, roce.TunnelVXLAN, roce.TunnelSRv6, roce.AllTunnels} {
+		t.Run(tunnels.String(), func(t *testing.T) {
+			both(t, Config{Interval: time.Hour, Tunnels: tunnels}, func(t *testing.T, k *Tap) {
+				g, m := taptest.NewFrames(7), newModel()
+				g.Wrap, m.tunnels = true, tunnels
+				behind := uint64(0)
+				for range frames {
+					f := g.Next()
+					was := m.want.Packets
+					compare(t, k, m, f)
+					if m.want.Packets > was && roce.ParseEthernet(f, new(roce.Packet)) != nil {
+						behind++
+					}
+				}
+				if c := m.check(t, k); behind < frames/20 || c.Refused == 0 || c.HandedUp[ReasonMAD] == 0 {
+					t.Errorf("%d packets behind an outer header; %+v", behind, c)
+				}
+			})
+		})
+	}
 }
 
 var captures = []string{"nvme-discover.pcap", "cm-write.pcap", "perftest-no-cm.pcap", "dc-negative.pcap"}

@@ -140,6 +140,7 @@ func specOf(c Config) (*ebpf.CollectionSpec, error) {
 	for name, value := range map[string]uint32{
 		learnVarInterval:   ticksOf(c.Interval),
 		learnVarWakeOctets: uint32(c.RingSize / wakeShare),
+		learnVarTunnels:    uint32(c.Tunnels),
 		learnVarStarts4:    startsOf(uint32(c.MaxFlows)),
 		learnVarStarts6:    startsOf(uint32(c.MaxFlows6)),
 	} {

@@ -136,7 +136,7 @@ func TestInterfaceTakesWhatTheParserTakes(t *testing.T) {
 					}
 					t.Fatalf("missing: %x\nnext: %+v", w.frame, got[:min(len(got), 1)])
 				}
-				checkHandedUp(t, w.want, w.frame, &w.p, got[:1])
+				checkHandedUp(t, w.want, w.frame, &w.p, 0, got[:1])
 				e := got[0]
 				if e.IfIndex != at.IfIndex() || e.At.Before(last) || e.HasVLAN && e.VLAN() != w.p.VLAN {
 					t.Fatalf("%+v\nlast at %v, VLAN %d", e.Event, last, w.p.VLAN)

@@ -9,10 +9,13 @@ import (
 
 // Frames makes random frames of few flows, so that most flows are met again: most of them sound RoCEv2, with what a parser
 // must not trip over among them.
-type Frames struct{ r *rand.Rand }
+type Frames struct {
+	Wrap bool // the most are behind an outer header
+	r    *rand.Rand
+}
 
 // NewFrames makes the same frames for the same seed.
-func NewFrames(seed uint64) *Frames { return &Frames{rand.New(rand.NewPCG(seed, 1))} }
+func NewFrames(seed uint64) *Frames { return &Frames{r: rand.New(rand.NewPCG(seed, 1))} }
 
 func (g *Frames) pick(n int) int { return g.r.IntN(n) }
 
@@ -85,6 +88,17 @@ func (g *Frames) withExtensions(ip []byte) []byte {
 	return out
 }
 
+// wrap puts a packet behind an outer header, some of which the parser does not take, and a few behind two.
+func (g *Frames) wrap(ip []byte) []byte {
+	all := Wraps()
+	for range 1 + g.pick(20)/19 {
+		if ip = all[g.pick(len(all))].Wrap(ip); ip[0]>>4 == 6 && g.chance(10) {
+			ip = g.withExtensions(ip)
+		}
+	}
+	return ip
+}
+
 // Next is a frame as it comes, sound or not.
 func (g *Frames) Next() []byte {
 	var tags [][2]uint16
@@ -93,14 +107,18 @@ func (g *Frames) Next() []byte {
 			tags = append(tags, [2]uint16{[]uint16{0x8100, 0x88A8}[g.pick(2)], uint16(g.pick(3))})
 		}
 	}
-	f := Ethernet(g.packet(), tags...)
+	ip, headers := g.packet(), 90
+	if g.Wrap && g.chance(80) {
+		ip, headers = g.wrap(ip), 180
+	}
+	f := Ethernet(ip, tags...)
 	switch g.pick(10) {
 	case 0: // a few octets of the headers change
 		for range 1 + g.pick(3) {
-			f[g.pick(min(len(f), 90))] = byte(g.pick(256))
+			f[g.pick(min(len(f), headers))] = byte(g.pick(256))
 		}
 	case 1: // one bit changes
-		f[g.pick(min(len(f), 90))] ^= 1 << g.pick(8)
+		f[g.pick(min(len(f), headers))] ^= 1 << g.pick(8)
 	case 2: // the frame is cut
 		f = f[:max(14, g.pick(len(f)))]
 	case 3: // padding behind the packet
