@@ -2,14 +2,9 @@ package message
 
 import (
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"net/netip"
 	"slices"
 )
-
-// ErrFormat1: the payload's length is that of format 1, which ParseFormat2 does not read.
-var ErrFormat1 = errors.New("message: format 1 has a port of its own")
 
 // Notification2 is a notification of format 2: the congested flow's five-tuple, and the network resource
 // partition that it is in. It names no queue pair.
@@ -20,9 +15,6 @@ type Notification2 struct {
 	Proto    uint8      // the data packet's IP protocol, 17
 	NRP      uint32     // NRP Selector ID
 }
-
-// Format is Format2.
-func (n *Notification2) Format() Format { return Format2 }
 
 // Append appends n in format 2 to dst: 20 octets for IPv4, 44 for IPv6, reserved ones zero. Errors, and dst
 // then, as of Notification's Append. It does not allocate when dst has room.
@@ -43,7 +35,7 @@ func (n *Notification2) Append(dst []byte) ([]byte, error) {
 // lengths of format 1, and with ErrLength for any other. Every payload of a format 2 length parses: what the
 // reserved octets hold is ignored.
 func ParseFormat2(b []byte) (Notification2, error) {
-	if err := CheckLengthFormat2(len(b)); err != nil {
+	if err := CheckLength(Format2, len(b)); err != nil {
 		return Notification2{}, err
 	}
 	l := &layoutIPv4
@@ -58,15 +50,4 @@ func ParseFormat2(b []byte) (Notification2, error) {
 		Src: first.Src, Dst: first.Dst, SrcPort: first.SrcPort, DstPort: first.DstPort, Proto: first.Proto,
 		NRP: binary.BigEndian.Uint32(b[l.nrp:]),
 	}, nil
-}
-
-// CheckLengthFormat2 gives the error that ParseFormat2 gives for a payload of n octets; nil for format 2.
-func CheckLengthFormat2(n int) error {
-	switch FormatOf(n) {
-	case Format2:
-		return nil
-	case Format1:
-		return fmt.Errorf("%w: %d octets", ErrFormat1, n)
-	}
-	return errLength(n)
 }

@@ -8,15 +8,14 @@ import (
 	"slices"
 )
 
-// Errors of this package; those of Parse and Append wrap one of them and say which field breaks which
-// rule.
+// Errors of parsing, which wrap one of them; those of Append say which field breaks which rule.
 var (
 	// ErrLength: the payload's length belongs to no format.
 	ErrLength = errors.New("message: length fits no format")
+	// ErrFormat1: the payload's length is that of format 1, which ParseFormat2 does not read.
+	ErrFormat1 = errors.New("message: format 1 has a port of its own")
 	// ErrFormat2: the payload's length is that of format 2, which Parse does not read.
 	ErrFormat2 = errors.New("message: format 2 has a port of its own")
-	// ErrField: a field cannot be put on the wire.
-	ErrField = errors.New("message: field out of range")
 )
 
 // Format is the format of a notification.
@@ -51,10 +50,7 @@ type Notification struct {
 	DestQP   uint32     // the data packet's Destination QP, 24 bits
 }
 
-// Format is Format1.
-func (n *Notification) Format() Format { return Format1 }
-
-// Append appends n in format 1 to dst: 16 octets for IPv4, 40 for IPv6. It fails with ErrField, and
+// Append appends n in format 1 to dst: 16 octets for IPv4, 40 for IPv6. It fails, and
 // leaves dst as it was, when an address is invalid or has a zone, the families differ, or the
 // Destination QP exceeds 24 bits. It does not allocate when dst has room.
 func (n *Notification) Append(dst []byte) ([]byte, error) {
@@ -77,17 +73,17 @@ func (n *Notification) Append(dst []byte) ([]byte, error) {
 func (n *Notification) layout() (*layout, error) {
 	switch {
 	case !n.Src.IsValid():
-		return nil, fmt.Errorf("%w: source address: not given", ErrField)
+		return nil, fmt.Errorf("message: source address: not given")
 	case !n.Dst.IsValid():
-		return nil, fmt.Errorf("%w: destination address: not given", ErrField)
+		return nil, fmt.Errorf("message: destination address: not given")
 	case n.Src.Is4() != n.Dst.Is4():
-		return nil, fmt.Errorf("%w: source address %s and destination address %s: the families differ", ErrField, n.Src, n.Dst)
+		return nil, fmt.Errorf("message: source address %s and destination address %s: the families differ", n.Src, n.Dst)
 	case n.Src.Zone() != "":
-		return nil, fmt.Errorf("%w: source address %s: a zone has no place on the wire", ErrField, n.Src)
+		return nil, fmt.Errorf("message: source address %s: a zone has no place on the wire", n.Src)
 	case n.Dst.Zone() != "":
-		return nil, fmt.Errorf("%w: destination address %s: a zone has no place on the wire", ErrField, n.Dst)
+		return nil, fmt.Errorf("message: destination address %s: a zone has no place on the wire", n.Dst)
 	case n.DestQP > MaxQP:
-		return nil, fmt.Errorf("%w: Destination QP %#x: more than 24 bits", ErrField, n.DestQP)
+		return nil, fmt.Errorf("message: Destination QP %#x: more than 24 bits", n.DestQP)
 	default:
 		return layoutFor(n.Src), nil
 	}
@@ -116,7 +112,7 @@ func Parse(b []byte) (Notification, error) {
 		n.Src = netip.AddrFrom16([16]byte(b[l.src:]))
 		n.Dst = netip.AddrFrom16([16]byte(b[l.dst:]))
 	default:
-		return Notification{}, CheckLength(len(b))
+		return Notification{}, CheckLength(Format1, len(b))
 	}
 	n.SrcPort = binary.BigEndian.Uint16(b[l.srcPort:])
 	n.DstPort = binary.BigEndian.Uint16(b[l.dstPort:])
@@ -125,21 +121,19 @@ func Parse(b []byte) (Notification, error) {
 	return n, nil
 }
 
-// CheckLength gives the error that Parse gives for a payload of n octets; nil for format 1. It serves
-// whoever does not hold the whole payload.
-func CheckLength(n int) error {
-	switch FormatOf(n) {
-	case Format1:
+// CheckLength gives the error that the parser of a format gives for a payload of n octets; nil for a length of
+// that format. It serves whoever does not hold the whole payload.
+func CheckLength(want Format, n int) error {
+	switch got := FormatOf(n); {
+	case got == FormatUnknown:
+		return fmt.Errorf("%w: %d octets; format 1 has %d (IPv4) or %d (IPv6), format 2 has %d or %d",
+			ErrLength, n, Format1LenIPv4, Format1LenIPv6, Format2LenIPv4, Format2LenIPv6)
+	case got == want:
 		return nil
-	case Format2:
-		return fmt.Errorf("%w: %d octets", ErrFormat2, n)
+	case got == Format1:
+		return fmt.Errorf("%w: %d octets", ErrFormat1, n)
 	}
-	return errLength(n)
-}
-
-func errLength(n int) error {
-	return fmt.Errorf("%w: %d octets; format 1 has %d (IPv4) or %d (IPv6), format 2 has %d or %d",
-		ErrLength, n, Format1LenIPv4, Format1LenIPv6, Format2LenIPv4, Format2LenIPv6)
+	return fmt.Errorf("%w: %d octets", ErrFormat2, n)
 }
 
 func putAddr(b []byte, a netip.Addr) {

@@ -56,7 +56,7 @@ func TestFormat1VectorsHoldTheOrderOfTheFields(t *testing.T) {
 func TestLengthAloneTellsFormatAndFamily(t *testing.T) {
 	for n := 0; n <= 64; n++ {
 		_, err := Parse(make([]byte, n))
-		if check := CheckLength(n); (check == nil) != (err == nil) || check != nil && check.Error() != err.Error() {
+		if check := CheckLength(Format1, n); (check == nil) != (err == nil) || check != nil && check.Error() != err.Error() {
 			t.Errorf("%d octets: CheckLength gives %v, Parse %v", n, check, err)
 		}
 		switch n {
@@ -92,8 +92,8 @@ func TestAppendNamesTheFieldThatCannotBeSent(t *testing.T) {
 		tc.edit(&n)
 		dst := []byte{1, 2}
 		got, err := n.Append(dst)
-		if !errors.Is(err, ErrField) || !strings.Contains(err.Error(), tc.field) {
-			t.Errorf("error %v, want ErrField naming %q", err, tc.field)
+		if err == nil || !strings.Contains(err.Error(), tc.field) {
+			t.Errorf("error %v, want one naming %q", err, tc.field)
 		}
 		if !bytes.Equal(got, dst) {
 			t.Errorf("%s: dst changed to %x", tc.field, got)

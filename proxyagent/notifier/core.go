@@ -30,10 +30,10 @@ type core struct {
 	proxy *proxyState
 }
 
-// proxyKey has the format too: a proxy reads each format's port apart, and so not in the order of sending.
+// proxyKey has the port too: a proxy reads each format's port apart, and so not in the order of sending.
 type proxyKey struct {
-	proxy  netip.Addr
-	format message.Format
+	proxy netip.Addr
+	port  uint16
 }
 
 // proxyState numbers the notifications to one proxy. A proxy that made room for another starts at
@@ -119,7 +119,7 @@ func (c *core) suppress(ev *Event, now time.Time, rec *evidence.Record) evidence
 
 func (c *core) build(ev *Event, proxy netip.Addr, rec *evidence.Record) ([]byte, error) {
 	dstPort, n := c.notification(ev, rec)
-	key := proxyKey{proxy, n.Format()}
+	key := proxyKey{proxy, dstPort}
 	p := c.proxies.Get(key)
 	if p == nil {
 		p = c.proxies.Put(key)

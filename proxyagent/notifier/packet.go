@@ -34,7 +34,6 @@ type outer struct {
 // payload is a notification of either format.
 type payload interface {
 	Append(dst []byte) ([]byte, error)
-	Format() message.Format
 }
 
 // appendPacket appends a whole IP packet that carries n.

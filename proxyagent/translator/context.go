@@ -54,14 +54,6 @@ func parseAs(format message.Format, payload []byte) (named, error) {
 	return named{Notification: n, format: format}, err
 }
 
-// checkLength gives the error of parseAs for a payload of which not all is held.
-func checkLength(format message.Format, n int) error {
-	if format == message.Format2 {
-		return message.CheckLengthFormat2(n)
-	}
-	return message.CheckLength(n)
-}
-
 // placeOf finds the context of a notification, and for format 2 the entry of the NRP map. Format 1 stays in the
 // default context. Without a context the outcome says why.
 func (c *core) placeOf(s *settings, n *named, d *decision) (*place, nrpmap.Entry, evidence.Outcome) {

@@ -113,7 +113,7 @@ func (c *core) check(s *settings, format message.Format, dg *Datagram, trusted, 
 func parse(format message.Format, dg *Datagram) (named, error) {
 	if dg.Length != len(dg.Payload) {
 		// Longer than what is kept of a datagram, and so than any format.
-		return named{}, checkLength(format, dg.Length)
+		return named{}, message.CheckLength(format, dg.Length)
 	}
 	n, err := parseAs(format, dg.Payload)
 	if err == nil && !(isHost(n.Src) && isHost(n.Dst)) {
