@@ -50,13 +50,10 @@ func (b nrpBackend) SetNRPMappings(_ context.Context, list []api.NRPMapping) ([]
 			return nil, api.Invalid(fmt.Sprintf("mappings[%d].context", i), "%q is none of the configuration's contexts", x.Context)
 		}
 		mappings = append(mappings, nrpmap.Mapping{Key: nrpKey(x), SourceQP: x.SourceQP, Context: x.Context})
-		if err := mappings[i].Validate(); err != nil {
-			return nil, nrpError(i, err)
-		}
 	}
 	set, err := m.Set(mappings, b.d.now())
 	if err != nil {
-		return nil, nrpError(0, err)
+		return nil, nrpError(err)
 	}
 	return nrpMessages(set), nil
 }
@@ -69,19 +66,19 @@ func (b nrpBackend) DeleteNRPMapping(_ context.Context, x api.NRPMapping) error 
 	if err != nil {
 		return err
 	}
-	return nrpError(0, m.Delete(nrpKey(x)))
+	return nrpError(m.Delete(nrpKey(x)))
 }
 
 func nrpKey(x api.NRPMapping) nrpmap.Key {
 	return nrpmap.Key{NRP: x.NRP, Sender: x.Sender, Receiver: x.Receiver}
 }
 
-// nrpError gives an error of the map as the API shows it; a field belongs to mapping i.
-func nrpError(i int, err error) error {
+// nrpError gives an error of the map as the API shows it.
+func nrpError(err error) error {
 	var field *nrpmap.FieldError
 	switch {
 	case errors.As(err, &field):
-		return api.Invalid(fmt.Sprintf("mappings[%d].%s", i, field.Field), "%s", field.Rule)
+		return api.Invalid(fmt.Sprintf("mappings[%d].%s", field.Index, field.Field), "%s", field.Rule)
 	case errors.Is(err, nrpmap.ErrConfigured):
 		return api.Precondition(api.ReasonConfigured, "%v", err)
 	case errors.Is(err, nrpmap.ErrNotFound):

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"errors"
+	"math"
 	"net/netip"
 
 	"pncd/bgp"
@@ -117,10 +118,11 @@ func (d *Daemon) translation(c *config.Config) translator.Config {
 	return out
 }
 
-// nrpSettings gives the NRP map's entries and bound; without the section there are none.
+// nrpSettings gives the NRP map's entries and bound. Without the section there are none: what the API has set waits,
+// unseen, for the section to come back, and nothing can be added.
 func nrpSettings(p *config.Proxy) (list []nrpmap.Mapping, limit int) {
 	if p.NRP == nil {
-		return nil, 0
+		return nil, math.MaxInt
 	}
 	for _, m := range p.NRP.Map {
 		list = append(list, nrpmap.Mapping{

@@ -46,26 +46,25 @@ type Entry struct {
 
 // Errors of Map's methods, matched with errors.Is.
 var (
-	ErrField      = errors.New("nrpmap: field out of range")
 	ErrConfigured = errors.New("nrpmap: the entry belongs to the configuration")
 	ErrNotFound   = errors.New("nrpmap: no such entry")
 	ErrFull       = errors.New("nrpmap: the map is full")
 )
 
-// FieldError says which field of a Mapping breaks which rule. It is an ErrField.
+// FieldError says which field of a Mapping breaks which rule.
 type FieldError struct {
-	Field string // nrp, sender, receiver, source_qp or context
+	Index int    // of the mapping in the list that was given
+	Field string // sender, receiver, source_qp or context
 	Rule  string
 }
 
-func (e *FieldError) Error() string { return e.Field + ": " + e.Rule }
+func (e *FieldError) Error() string {
+	return fmt.Sprintf("mappings[%d].%s: %s", e.Index, e.Field, e.Rule)
+}
 
-// Is makes it an ErrField.
-func (e *FieldError) Is(target error) bool { return target == ErrField }
-
-// Validate gives a *FieldError for what can't be an entry.
-func (m *Mapping) Validate() error {
-	bad := func(field, rule string, args ...any) error { return &FieldError{field, fmt.Sprintf(rule, args...)} }
+// validate gives a *FieldError for what can't be an entry; i is its place in a list.
+func (m *Mapping) validate(i int) error {
+	bad := func(field, rule string, args ...any) error { return &FieldError{i, field, fmt.Sprintf(rule, args...)} }
 	if len(m.Context) > MaxContextName {
 		return bad("context", "longer than %d octets", MaxContextName)
 	}

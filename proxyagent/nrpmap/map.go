@@ -67,8 +67,8 @@ func (m *Map) Set(list []Mapping, now time.Time) ([]Entry, error) {
 	next := m.begin()
 	out := make([]Entry, 0, len(list))
 	for i := range list {
-		if err := list[i].Validate(); err != nil {
-			return nil, fmt.Errorf("mappings[%d].%w", i, err)
+		if err := list[i].validate(i); err != nil {
+			return nil, err
 		}
 		if next.entries[list[i].Key].Configured {
 			return nil, fmt.Errorf("mappings[%d]: %s: %w", i, list[i].Key, ErrConfigured)
@@ -120,8 +120,8 @@ func (m *Map) Check(list []Mapping, limit int) error {
 func (m *Map) configured(list []Mapping, limit int, now time.Time) (*Snapshot, error) {
 	next, wanted := m.begin(), make(map[Key]bool, len(list))
 	for i := range list {
-		if err := list[i].Validate(); err != nil {
-			return nil, fmt.Errorf("entry %d: %w", i, err)
+		if err := list[i].validate(i); err != nil {
+			return nil, err
 		}
 		wanted[list[i].Key] = true
 		next.put(list[i], true, now)

@@ -157,16 +157,13 @@ func TestErrorsNameTheFieldAndTheRule(t *testing.T) {
 	} {
 		entry := toQP(7, 2, "")
 		edit(&entry)
-		err := entry.Validate()
-		var field *FieldError
-		if !errors.Is(err, ErrField) || !errors.As(err, &field) || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%v, want %s", err, want)
-		}
-		if _, err := New(100).Set([]Mapping{toVPN(1, "x"), entry}, t0); !errors.Is(err, ErrField) || !strings.Contains(err.Error(), "mappings[1]."+want) {
-			t.Errorf("%v", err)
-		}
-		if err := New(100).Configure([]Mapping{entry}, 100, t0); !errors.Is(err, ErrField) {
-			t.Errorf("%v", err)
+		list := []Mapping{toVPN(1, "x"), entry}
+		_, err := New(100).Set(list, t0)
+		for _, err := range []error{err, New(100).Configure(list, 100, t0), New(100).Check(list, 100)} {
+			var field *FieldError
+			if !errors.As(err, &field) || field.Index != 1 || !strings.HasPrefix(field.Field+": "+field.Rule, want) || !strings.HasPrefix(err.Error(), "mappings[1]."+want) {
+				t.Errorf("%v, want %s", err, want)
+			}
 		}
 	}
 }
