@@ -13,15 +13,31 @@ import (
 	"pncd/proxyagent/evidence"
 )
 
-const maxQP = 1<<24 - 1
-
-// parseQP reads a queue pair number, decimal or hexadecimal with 0x.
+// parseQP reads a queue pair number.
 func parseQP(name, s string) (uint32, error) {
-	n, err := strconv.ParseUint(strings.ToLower(s), 0, 32)
-	if err != nil || n > maxQP || strings.Contains(s, "_") || len(s) > 1 && s[0] == '0' && s[1] != 'x' && s[1] != 'X' {
+	n, ok := parseNumber(s, 24)
+	if !ok {
 		return 0, usagef("%s: %q is no queue pair number: want decimal or 0x hexadecimal, at most 0xffffff", name, s)
 	}
-	return uint32(n), nil
+	return n, nil
+}
+
+// parseNRP reads an NRP Selector ID.
+func parseNRP(s string) (uint32, error) {
+	n, ok := parseNumber(s, 32)
+	if !ok {
+		return 0, usagef("ID: %q is no NRP Selector ID: want decimal or 0x hexadecimal, at most 32 bits", s)
+	}
+	return n, nil
+}
+
+// parseNumber reads a number of at most so many bits, decimal or hexadecimal with 0x. Other leading zeros mean octal to
+// some and nothing to others.
+func parseNumber(s string, bits int) (n uint32, ok bool) {
+	s = strings.ToLower(s)
+	v, err := strconv.ParseUint(s, 0, bits)
+	octal := len(s) > 1 && s[0] == '0' && s[1] != 'x'
+	return uint32(v), err == nil && !octal && !strings.Contains(s, "_")
 }
 
 // parseAddr checks an address here, so that a typing error needs no daemon to be found.

@@ -60,7 +60,8 @@ func TestCommandsThatChangeSayWhatTheyDid(t *testing.T) {
 		{"nrp set 1 --sender 192.0.2.9 --source-qp 5", 2, "--sender and --receiver go together"},
 		{"nrp set x --context blue", 2, "no NRP Selector ID"},
 		{"nrp set 4294967296 --context blue", 2, "no NRP Selector ID"},
-		{"nrp list 1 2", 2, "list takes one ID"},
+		{"nrp list 1 2", 2, "unexpected argument \"2\""},
+		{"nrp list 010", 2, "no NRP Selector ID"}, // octal to some
 		{"nrp delete 300", 0, "nrp 300 deleted\n"},
 		{"nrp delete 300", 1, "not mapped"},
 		{"nrp delete 100", 1, "configured"},

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -23,12 +21,7 @@ func (a *app) nrpListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [ID]",
 		Short: "List what NRP Selector IDs stand for: a context (VPN), or a Source QP of one flow",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usagef("list takes one ID, or nothing; got %d arguments", len(args))
-			}
-			return nil
-		},
+		Args:  atMostOne,
 		RunE: a.run(func(ctx context.Context, args []string) error {
 			req := &pncv1.ListNrpMappingsRequest{Limit: limit}
 			if len(args) == 1 {
@@ -153,18 +146,4 @@ func (a *app) nrpTable(w io.Writer, list []*pncv1.NrpMapping) error {
 		g.row(number(m.GetNrpSelectorId()), m.GetSender(), m.GetReceiver(), qp(m.GetSourceQp()), m.GetContext(), by, a.age(m.GetChangedAt()), number(m.GetVersion()))
 	}
 	return g.flush()
-}
-
-// parseNRP reads an NRP Selector ID, decimal or hexadecimal with 0x.
-func parseNRP(s string) (uint32, error) {
-	base := 10
-	digits := s
-	if rest, hex := strings.CutPrefix(strings.ToLower(s), "0x"); hex {
-		base, digits = 16, rest
-	}
-	n, err := strconv.ParseUint(digits, base, 32)
-	if err != nil {
-		return 0, usagef("ID: %q is no NRP Selector ID: want decimal or 0x hexadecimal, at most 32 bits", s)
-	}
-	return uint32(n), nil
 }
