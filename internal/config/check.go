@@ -63,7 +63,7 @@ func check(cfg *Config, root *yaml.Node) []Problem {
 		c.ospfAPI(cfg)
 	}
 	if cfg.CongestionNode != nil {
-		c.congestionNode(cfg.CongestionNode)
+		c.congestionNode(cfg)
 		c.nodeContexts(cfg.CongestionNode, contexts)
 	}
 	if cfg.Proxy != nil {
@@ -72,6 +72,7 @@ func check(cfg *Config, root *yaml.Node) []Problem {
 			c.nrp(cfg.Proxy.NRP, contexts)
 		}
 	}
+	c.links(cfg)
 	if cfg.Boundary != nil {
 		c.boundary(cfg)
 	}
@@ -201,17 +202,26 @@ func (c *checker) family(key string, a Addr, four bool, name string) {
 	c.unicast(key, a)
 }
 
-func (c *checker) congestionNode(n *CongestionNode) {
+// format2Port checks the port of format 2 beside that of format 1, where format 2 is used.
+func (c *checker) format2Port(section string, port, first uint16) {
+	key := section + ".port_format2"
+	c.notificationPort(key, port)
+	c.want(port != first, key, "%d is %s.port: each format has a port of its own", port, section)
+}
+
+func (c *checker) congestionNode(cfg *Config) {
 	const p = "congestion_node"
-	c.want(len(n.DetectorLinks()) > 0, p+".interfaces", "required, or contexts, or detect.virtual_queues: the links whose outgoing CE-marked packets count")
+	n := cfg.CongestionNode
+	c.want(len(cfg.DetectorLinks()) > 0, p+".interfaces", "required, or contexts, or detect.virtual_queues: the links whose outgoing CE-marked packets count")
 	c.interfaces(p+".interfaces", n.Interfaces)
-	c.detect(n)
+	c.detect(cfg)
 	c.want(n.SourceIPv4.IsValid() || n.SourceIPv6.IsValid(), p, "source_ipv4 or source_ipv6 is required")
 	c.family(p+".source_ipv4", n.SourceIPv4, true, "IPv4")
 	c.family(p+".source_ipv6", n.SourceIPv6, false, "IPv6")
 	c.notificationPort(p+".port", n.Port)
-	c.notificationPort(p+".port_format2", n.PortFormat2)
-	c.want(n.PortFormat2 != n.Port, p+".port_format2", "%d is congestion_node.port: each format has a port of its own", n.PortFormat2)
+	if len(n.Contexts) > 0 {
+		c.format2Port(p, n.PortFormat2, n.Port)
+	}
 	c.within(p+".dscp", int(n.DSCP), 0, 63)
 	c.within(p+".ttl", int(n.TTL), 1, 255)
 	c.span(p+".pace.window", n.Pace.Window, time.Microsecond, time.Second)

@@ -10,8 +10,9 @@ func (c *checker) proxy(p *Proxy, b *BGP) {
 	c.family("proxy.ipv4", p.IPv4, true, "IPv4")
 	c.family("proxy.ipv6", p.IPv6, false, "IPv6")
 	c.notificationPort("proxy.port", p.Port)
-	c.notificationPort("proxy.port_format2", p.PortFormat2)
-	c.want(p.PortFormat2 != p.Port, "proxy.port_format2", "%d is proxy.port: each format has a port of its own", p.PortFormat2)
+	if p.NRP != nil {
+		c.format2Port("proxy", p.PortFormat2, p.Port)
+	}
 	c.want(len(p.Taps) > 0, "proxy.taps", "required: the interfaces on which RoCEv2 traffic passes, on both sides")
 	c.interfaces("proxy.taps", p.Taps)
 	c.oneOf("proxy.tap", p.Tap, TapAuto, TapRing, TapTCX, TapClsact, TapXDP)

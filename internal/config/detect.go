@@ -24,6 +24,7 @@ type Detect struct {
 // VirtualQueue is a queue that drains at a rate of its own, and by whose depth packets are marked CE.
 type VirtualQueue struct {
 	Interface string `yaml:"interface"`
+	Context   string `yaml:"context"` // that the link carries, in its network namespace when it has one; empty: the default one
 	RateMbit  int    `yaml:"rate_mbit"`
 	Kmin      int    `yaml:"kmin"` // octets
 	Kmax      int    `yaml:"kmax"` // octets
@@ -39,37 +40,42 @@ const (
 // DetectorLink is a link with a detector.
 type DetectorLink struct {
 	Context   string // that it carries; empty: the default one
+	Namespace string // the network namespace that it is in; empty: pncd's own
 	Interface string
-	CE        bool // it is watched for CE marks, else for its virtual queue only
+	CE        bool          // it is watched for CE marks, else for its virtual queue only
+	Queue     *VirtualQueue // nil: none
 }
 
-// DetectorLinks lists the links with a detector, once each: those watched for CE marks first. One that has only a virtual queue carries the
-// default context.
-func (n *CongestionNode) DetectorLinks() (out []DetectorLink) {
-	for _, name := range n.Interfaces {
-		out = append(out, DetectorLink{Interface: name, CE: true})
-	}
-	for i := range n.Contexts {
-		for _, name := range n.Contexts[i].Interfaces {
-			out = append(out, DetectorLink{Context: n.Contexts[i].Name, Interface: name, CE: true})
+// DetectorLinks lists the links with a detector, once each: those watched for CE marks first. A link of a context that
+// has no network namespace needs no `context` beside its virtual queue.
+func (c *Config) DetectorLinks() (out []DetectorLink) {
+	n := c.CongestionNode
+	add := func(context string, names []string) {
+		for _, name := range names {
+			out = append(out, DetectorLink{Context: context, Namespace: c.Namespace(context), Interface: name, CE: true})
 		}
+	}
+	add("", n.Interfaces)
+	for i := range n.Contexts {
+		add(n.Contexts[i].Name, n.Contexts[i].Interfaces)
 	}
 	for i := range n.Detect.VirtualQueues {
-		if name := n.Detect.VirtualQueues[i].Interface; !slices.ContainsFunc(out, func(l DetectorLink) bool { return l.Interface == name }) {
-			out = append(out, DetectorLink{Interface: name})
+		q := &n.Detect.VirtualQueues[i]
+		namespace := c.Namespace(q.Context)
+		at := slices.IndexFunc(out, func(l DetectorLink) bool { return l.Interface == q.Interface && l.Namespace == namespace })
+		if at < 0 {
+			at = len(out)
+			out = append(out, DetectorLink{Context: q.Context, Namespace: namespace, Interface: q.Interface})
 		}
+		out[at].Queue = q
 	}
 	return out
 }
 
-// VirtualQueue returns the virtual queue of an interface; nil without one.
-func (d *Detect) VirtualQueue(iface string) *VirtualQueue {
-	for i := range d.VirtualQueues {
-		if d.VirtualQueues[i].Interface == iface {
-			return &d.VirtualQueues[i]
-		}
-	}
-	return nil
+// linkOf gives the link of a virtual queue.
+func (c *Config) linkOf(q *VirtualQueue) DetectorLink {
+	namespace, all := c.Namespace(q.Context), c.DetectorLinks()
+	return all[slices.IndexFunc(all, func(l DetectorLink) bool { return l.Namespace == namespace && l.Interface == q.Interface })]
 }
 
 func (d *Detect) fillDefaults(given func(string) bool) {
@@ -85,22 +91,25 @@ func (d *Detect) fillDefaults(given func(string) bool) {
 	}
 }
 
-func (c *checker) detect(n *CongestionNode) {
+func (c *checker) detect(cfg *Config) {
 	const p = "congestion_node.detect"
+	n := cfg.CongestionNode
 	d := &n.Detect
 	c.oneOf(p+".mode", d.Mode, DetectAuto, DetectRing, DetectTCX)
 	c.span(p+".gate", d.Gate, 0, time.Minute)
 	c.within(p+".flows", d.Flows, 1<<10, 1<<22)
-	seen := map[string]bool{}
-	watched := func(name string) bool {
-		return slices.ContainsFunc(n.DetectorLinks(), func(l DetectorLink) bool { return l.CE && l.Interface == name })
-	}
+	seen := map[link]bool{}
 	for i := range d.VirtualQueues {
 		q, at := &d.VirtualQueues[i], index(p+".virtual_queues", i)
 		c.interfaceName(at+".interface", q.Interface)
-		c.want(!seen[q.Interface], at+".interface", "%q is given twice", q.Interface)
-		seen[q.Interface] = true
-		c.want(d.Mode != DetectRing || !watched(q.Interface), at+".interface",
+		place := link{cfg.Namespace(q.Context), q.Interface}
+		c.want(!seen[place], at+".interface", "%q is given twice", q.Interface)
+		seen[place] = true
+		c.want(q.Context == "" || slices.ContainsFunc(n.Contexts, func(x NodeContext) bool { return x.Name == q.Context }), at+".context",
+			"%q is none of congestion_node.contexts", q.Context)
+		l := cfg.linkOf(q)
+		c.want(q.Context == "" || l.Context == q.Context, at+".context", "%s is a link of context %q", q.Interface, l.Context)
+		c.want(d.Mode != DetectRing || !l.CE, at+".interface",
 			"%q is watched with mode ring, which would take the queue's own marks for others'; use tcx or auto, or leave it out of interfaces", q.Interface)
 		c.within(at+".rate_mbit", q.RateMbit, 1, 1_600_000)
 		c.within(at+".kmax", q.Kmax, 1, min(1<<30, max(1, q.RateMbit)*125_000))

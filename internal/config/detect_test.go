@@ -20,16 +20,61 @@ func TestDetectDefaults(t *testing.T) {
 	if d.Mode != DetectAuto || d.Gate.Duration != DefaultGate || d.Flows != DefaultPaceState {
 		t.Errorf("%+v", d)
 	}
-	if q := d.VirtualQueue("eth3"); q == nil || q.Kmin != 62_500 || q.Kmax != 156_250 || q.Pmax != DefaultPmax {
+	if q := d.VirtualQueues[0]; q.Kmin != 62_500 || q.Kmax != 156_250 || q.Pmax != DefaultPmax {
 		t.Errorf("%+v", q)
 	}
-	if d.VirtualQueue("eth2") != nil {
-		t.Error("eth2 has a queue")
+}
+
+const vpnLinks = `
+contexts: [{name: blue, namespace: blue}, {name: green, device: vrf0}]
+congestion_node:
+  source_ipv4: 192.0.2.1
+  interfaces: [eth2]
+  contexts: [{name: blue, nrp: 1, interfaces: [eth3]}, {name: green, nrp: 2, interfaces: [eth4]}]
+  detect:
+    virtual_queues: [%s]
+`
+
+func TestVirtualQueuesAreOfALinkInItsNamespace(t *testing.T) {
+	for queue, want := range map[string]string{
+		"{interface: eth3, rate_mbit: 1}":                 "[eth2 blue/eth3 green/eth4 eth3+queue]",
+		"{interface: eth3, context: blue, rate_mbit: 1}":  "[eth2 blue/eth3+queue green/eth4]",
+		"{interface: eth4, rate_mbit: 1}":                 "[eth2 blue/eth3 green/eth4+queue]",
+		"{interface: eth4, context: green, rate_mbit: 1}": "[eth2 blue/eth3 green/eth4+queue]",
+		"{interface: eth5, context: blue, rate_mbit: 1}":  "[eth2 blue/eth3 green/eth4 blue/eth5+queue]",
+	} {
+		c, err := Parse(fmt.Appendf(nil, vpnLinks, queue))
+		if err != nil {
+			t.Errorf("%s: %v", queue, err)
+			continue
+		}
+		var got []string
+		for _, l := range c.DetectorLinks() {
+			s := l.Interface
+			if l.Context != "" {
+				s = l.Context + "/" + s
+			}
+			if l.Queue != nil {
+				s += "+queue"
+			}
+			if (l.Namespace != "") != (l.Context == "blue") || l.CE == (s == "eth3+queue" || s == "blue/eth5+queue") {
+				t.Errorf("%s: %+v", queue, l)
+			}
+			got = append(got, s)
+		}
+		if fmt.Sprint(got) != want {
+			t.Errorf("%s: %v, want %s", queue, got, want)
+		}
 	}
-	n := c.CongestionNode
-	n.Contexts = []NodeContext{{Name: "blue", Interfaces: []string{"eth4"}}}
-	if got := fmt.Sprint(n.DetectorLinks()); got != "[{ eth2 true} {blue eth4 true} { eth3 false}]" {
-		t.Error(got)
+	for queue, want := range map[string]string{
+		"{interface: eth3, context: red, rate_mbit: 1}":                                                "virtual_queues[0].context: \"red\" is none of congestion_node.contexts",
+		"{interface: eth2, context: green, rate_mbit: 1}":                                              "virtual_queues[0].context: eth2 is a link of context \"\"",
+		"{interface: eth4, rate_mbit: 1}, {interface: eth4, context: green, rate_mbit: 1}":             "virtual_queues[1].interface: \"eth4\" is given twice",
+		"{interface: eth3, context: blue, rate_mbit: 1}, {interface: eth3, rate_mbit: 1, kmin: 10000}": "virtual_queues[1].kmin",
+	} {
+		if _, err := Parse(fmt.Appendf(nil, vpnLinks, queue)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", queue, err, want)
+		}
 	}
 }
 

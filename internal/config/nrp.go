@@ -61,8 +61,6 @@ func (c *checker) nrpFlow(at string, m *NRPMapping) {
 // nodeContexts checks the contexts whose flows a congestion node notifies.
 func (c *checker) nodeContexts(n *CongestionNode, contexts map[string]*Context) {
 	names, nrps := map[string]int{}, map[int]int{}
-	links := links{c, map[link]string{}}
-	links.own("congestion_node.interfaces", n.Interfaces, nil)
 	for i, x := range n.Contexts {
 		at := index("congestion_node.contexts", i)
 		c.want(contexts[x.Name] != nil, at+".name", "%q is none of contexts", x.Name)
@@ -74,6 +72,5 @@ func (c *checker) nodeContexts(n *CongestionNode, contexts map[string]*Context) 
 		c.want(!twice, at+".nrp", "%d is that of contexts[%d]: a proxy could not tell the two apart", x.NRP, first)
 		names[x.Name], nrps[x.NRP] = i, i
 		c.interfaces(at+".interfaces", x.Interfaces)
-		links.own(at+".interfaces", x.Interfaces, contexts[x.Name])
 	}
 }

@@ -39,6 +39,12 @@ func TestNRPMapIsHeldToTheRules(t *testing.T) {
 	if err != nil || c.Proxy.NRP == nil || c.Proxy.NRP.Entries != DefaultNRPEntries || len(c.Boundary.Ports) != 2 || c.Boundary.Ports[1] != DefaultFormat2Port {
 		t.Errorf("%v", err)
 	}
+	if _, err := Parse([]byte(vpnProxy + "  port: 1022\n")); err != nil {
+		t.Errorf("the port of format 2, where there is none: %v", err)
+	}
+	if _, err := Parse([]byte(vpnProxy + "  port: 1022\n  nrp: {}\n")); err == nil || !strings.Contains(err.Error(), "proxy.port_format2: 1022 is proxy.port") {
+		t.Errorf("%v", err)
+	}
 	if _, err := Parse([]byte(vpnProxy + "  nrp: {}\nboundary:\n  ports: [1021]\n")); err == nil || !strings.Contains(err.Error(), "1022 of proxy.port_format2 is missing") {
 		t.Errorf("%v", err)
 	}
@@ -53,6 +59,7 @@ func TestContextsOfACongestionNodeAreHeldToTheRules(t *testing.T) {
 		{"NRP twice", "  contexts: [{name: blue, nrp: 1}, {name: red, nrp: 1}]\n", "contexts[1].nrp: 1 is that of contexts[0]"},
 		{"link of two", "  interfaces: [eth1]\n  contexts: [{name: blue, nrp: 1, interfaces: [eth1]}]\n", "contexts[0].interfaces[0]: eth1 is one of congestion_node.interfaces"},
 		{"one port", "  port_format2: 1021\n  contexts: [{name: blue, nrp: 1}]\n", "port_format2: 1021 is congestion_node.port"},
+		{"one port, unused", "  interfaces: [eth1]\n  port: 1022\n", ""},
 		{"good", "  contexts: [{name: blue, nrp: 0, interfaces: [eth1]}, {name: red, nrp: 4294967295}]\n", ""},
 	} {
 		_, err := Parse([]byte(vpnContexts + vpnNode + tc.yaml))

@@ -6,26 +6,21 @@ import (
 	"strings"
 )
 
-// places checks where the contexts are on this host, and that no two share a place or an interface: what comes in there
-// belongs to one of them.
+// places checks where the contexts are on this host, and that no two share a place.
 func (c *checker) places(cfg *Config) {
-	links := links{c, map[link]string{}}
-	if cfg.Proxy != nil {
-		links.own("proxy.taps", cfg.Proxy.Taps, nil)
-	}
-	first := map[string]string{}
+	type place struct{ key, value string }
+	first := map[place]string{}
 	for i := range cfg.Contexts {
 		x, at := &cfg.Contexts[i], index("contexts", i)
 		c.place(at, x)
-		for key, v := range map[string]string{"device": x.Device, "namespace": x.Namespace, "table": nonzero(x.Table), "mark": nonzero(x.Mark)} {
-			if v == "" {
+		for _, p := range []place{{"device", x.Device}, {"namespace", x.Namespace}, {"table", nonzero(x.Table)}, {"mark", nonzero(x.Mark)}} {
+			if p.value == "" {
 				continue
 			}
-			c.want(first[key+v] == "", at+"."+key, "%s is that of %s: the two would be one VPN", v, first[key+v])
-			first[key+v] = at
+			c.want(first[p] == "", at+"."+p.key, "%s is that of %s: the two would be one VPN", p.value, first[p])
+			first[p] = at
 		}
 		c.interfaces(at+".taps", x.Taps)
-		links.own(at+".taps", x.Taps, x)
 	}
 }
 
@@ -56,24 +51,56 @@ func (c *checker) place(at string, x *Context) {
 	c.want(len(x.Taps) == 0 || x.HasPlace(), at+".taps", "only with device, namespace, or table and mark: CNPs could not leave")
 }
 
-// links holds what interfaces a list of the configuration and its contexts name: a packet belongs to one context.
-type links struct {
-	c     *checker
-	owner map[link]string // the key that named it first
+// links checks that each interface, whether it is tapped or watched, is of one context: what passes there belongs to
+// that one.
+func (c *checker) links(cfg *Config) {
+	l := links{c: c, cfg: cfg, owner: map[link]owner{}}
+	if cfg.Proxy != nil {
+		l.all("proxy.taps", "", cfg.Proxy.Taps)
+	}
+	for i := range cfg.Contexts {
+		l.all(index("contexts", i)+".taps", cfg.Contexts[i].Name, cfg.Contexts[i].Taps)
+	}
+	n := cfg.CongestionNode
+	if n == nil {
+		return
+	}
+	l.all("congestion_node.interfaces", "", n.Interfaces)
+	for i := range n.Contexts {
+		l.all(index("congestion_node.contexts", i)+".interfaces", n.Contexts[i].Name, n.Contexts[i].Interfaces)
+	}
+	for i := range n.Detect.VirtualQueues {
+		const list = "congestion_node.detect.virtual_queues"
+		if d := cfg.linkOf(&n.Detect.VirtualQueues[i]); !d.CE {
+			l.own(index(list, i)+".interface", list, d.Context, d.Interface)
+		}
+	}
 }
 
+type links struct {
+	c     *checker
+	cfg   *Config
+	owner map[link]owner
+}
+
+// link is an interface in a network namespace; empty: pncd's own.
 type link struct{ namespace, name string }
 
-// own takes interfaces for a context, in its network namespace when it has one.
-func (l *links) own(key string, names []string, x *Context) {
-	namespace := ""
-	if x != nil {
-		namespace = x.Namespace
-	}
+type owner struct{ context, list string }
+
+// all takes a list of interfaces for a context.
+func (l *links) all(list, context string, names []string) {
 	for i, name := range names {
-		k := link{namespace, name}
-		first, taken := l.owner[k]
-		l.c.want(!taken || first == key, index(key, i), "%s is one of %s", name, first)
-		l.owner[k] = key
+		l.own(index(list, i), list, context, name)
+	}
+}
+
+// own takes an interface for a context, in its network namespace when it has one.
+func (l *links) own(key, list, context, name string) {
+	k := link{l.cfg.Namespace(context), name}
+	first, taken := l.owner[k]
+	l.c.want(!taken || first.context == context, key, "%s is one of %s", name, first.list)
+	if !taken {
+		l.owner[k] = owner{context, list}
 	}
 }

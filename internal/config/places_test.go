@@ -33,3 +33,39 @@ func TestPlacesOfContextsAreHeldToTheRules(t *testing.T) {
 		}
 	}
 }
+
+func TestALinkIsOfOneContextWhetherTappedOrWatched(t *testing.T) {
+	const base = `
+contexts: [{name: blue, device: vrf0, taps: [eth1]}, {name: red, namespace: red, taps: [eth1]}, {name: green, device: vrf1}]
+proxy:
+  ipv4: 192.0.2.1
+  taps: [eth0]
+  accept_from: [192.0.2.0/24]
+  senders: [{prefix: 198.51.100.0/24}]
+congestion_node:
+  source_ipv4: 192.0.2.1
+`
+	for node, want := range map[string]string{
+		"interfaces: [eth0]": "",
+		"interfaces: [eth1]": "congestion_node.interfaces[0]: eth1 is one of contexts[0].taps",
+		"contexts: [{name: blue, nrp: 1, interfaces: [eth1]}, {name: red, nrp: 2, interfaces: [eth1]}]": "",
+		"contexts: [{name: green, nrp: 1, interfaces: [eth2, eth1]}]":                                   "congestion_node.contexts[0].interfaces[1]: eth1 is one of contexts[0].taps",
+		"contexts: [{name: green, nrp: 1, interfaces: [eth0]}]":                                         "congestion_node.contexts[0].interfaces[0]: eth0 is one of proxy.taps",
+		"detect: {virtual_queues: [{interface: eth1, rate_mbit: 1}]}":                                   "congestion_node.detect.virtual_queues[0].interface: eth1 is one of contexts[0].taps",
+	} {
+		_, err := Parse([]byte(base + "  " + node + "\n"))
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", node, err, want)
+		}
+	}
+}
+
+// The order of what is wrong is that of the file, each time.
+func TestProblemsOfAPlaceHaveAnOrder(t *testing.T) {
+	for range 20 {
+		_, err := Parse([]byte("contexts:\n- {name: blue, table: 7, mark: 8}\n- {name: red, table: 7, mark: 8}\n"))
+		if err == nil || strings.Index(err.Error(), "contexts[1].table") > strings.Index(err.Error(), "contexts[1].mark") {
+			t.Fatal(err)
+		}
+	}
+}

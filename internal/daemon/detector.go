@@ -49,11 +49,15 @@ type detectorSettings struct {
 }
 
 // detectorsOf lists the detectors of a configuration.
-func detectorsOf(n *config.CongestionNode) (out []detectorSettings) {
-	for _, l := range n.DetectorLinks() {
-		s := detectorSettings{context: l.Context, iface: l.Interface, ce: l.CE, mode: n.Detect.Mode, gate: n.Detect.Gate.Duration, flows: n.Detect.Flows}
-		if q := n.Detect.VirtualQueue(l.Interface); q != nil {
-			s.queue = *q
+func detectorsOf(c *config.Config) (out []detectorSettings) {
+	n := c.CongestionNode
+	for _, l := range c.DetectorLinks() {
+		s := detectorSettings{
+			context: l.Context, iface: l.Interface, namespace: l.Namespace, ce: l.CE,
+			mode: n.Detect.Mode, gate: n.Detect.Gate.Duration, flows: n.Detect.Flows,
+		}
+		if l.Queue != nil {
+			s.queue = *l.Queue
 		}
 		out = append(out, s)
 	}
@@ -153,7 +157,7 @@ func openDetector(s detectorSettings, probe func() tapkernel.Support, n *notifie
 			return nil, fmt.Errorf("%w (congestion_node.detect says what is needed)", err)
 		}
 		d.source, read = t, func() ringStats { return programStats(t) }
-		d.objects = detectorObjects(t)
+		d.objects = detectorObjects(t, s.namespace)
 	} else {
 		ce, err := detect.OpenCE(detect.Config{Interface: s.iface})
 		if err != nil {
@@ -253,8 +257,10 @@ func (d *detector) watchQdisc(ctx context.Context, end context.CancelCauseFunc) 
 }
 
 // detectorObjects lists the program of a link; its maps go with it.
-func detectorObjects(t *tcx.Detector) []*pncv1.HostObject {
-	o := &pncv1.HostObject{Kind: pncv1.HostObjectKind_HOST_OBJECT_KIND_BPF_PROGRAM, Name: tcx.ProgramName, Detail: "TCX egress of " + t.Interface()}
+func detectorObjects(t *tcx.Detector, namespace string) []*pncv1.HostObject {
+	o := &pncv1.HostObject{
+		Kind: pncv1.HostObjectKind_HOST_OBJECT_KIND_BPF_PROGRAM, Name: tcx.ProgramName, Namespace: namespace, Detail: "TCX egress of " + t.Interface(),
+	}
 	if prog, link, err := t.IDs(); err != nil {
 		o.Error = err.Error()
 	} else {

@@ -104,7 +104,8 @@ func TestDetectorsFollowTheConfiguration(t *testing.T) {
 		Mode: "auto", Gate: config.Duration{Duration: time.Millisecond}, Flows: 4096,
 		VirtualQueues: []config.VirtualQueue{{Interface: "eth2", RateMbit: 100, Kmin: 10, Kmax: 20, Pmax: 50}, {Interface: "eth3", RateMbit: 1, Kmin: 1, Kmax: 2, Pmax: 1}},
 	}}
-	all := detectorsOf(n)
+	c := &config.Config{CongestionNode: n}
+	all := detectorsOf(c)
 	if len(all) != 3 || all[0].iface != "eth1" || all[0].hasQueue() || !all[0].ce || !all[1].hasQueue() || !all[1].ce || all[2].ce || !all[2].hasQueue() {
 		t.Fatalf("%+v", all)
 	}
@@ -113,16 +114,16 @@ func TestDetectorsFollowTheConfiguration(t *testing.T) {
 		t.Errorf("%+v %+v", p, p.Queue)
 	}
 	n.Detect.Gate.Duration = 0
-	if p := detectorsOf(n)[0].program(); p.Gate >= 0 || p.Queue != nil {
+	if p := detectorsOf(c)[0].program(); p.Gate >= 0 || p.Queue != nil {
 		t.Errorf("%+v", p)
 	}
-	if a, b := all[0].key(), detectorsOf(n)[0].key(); a == b {
+	if a, b := all[0].key(), detectorsOf(c)[0].key(); a == b {
 		t.Errorf("another gate is the same unit: %s", a)
 	}
 	n.Detect.Mode = "ring"
-	ring := detectorsOf(n)[0].key()
+	ring := detectorsOf(c)[0].key()
 	n.Detect.Gate.Duration = time.Second
-	if got := detectorsOf(n)[0].key(); got != ring {
+	if got := detectorsOf(c)[0].key(); got != ring {
 		t.Errorf("a ring has no gate: %s, %s", ring, got)
 	}
 }
@@ -182,7 +183,7 @@ func TestReloadChangesHowALinkIsWatched(t *testing.T) {
 		return ""
 	}
 	for _, tt := range []struct{ edit, want string }{
-		{auto, detectorsOf(&config.CongestionNode{Interfaces: []string{"lo"}, Detect: config.Detect{Mode: "auto"}})[0].choose(r.probe, "").String()},
+		{auto, detectorsOf(&config.Config{CongestionNode: &config.CongestionNode{Interfaces: []string{"lo"}, Detect: config.Detect{Mode: "auto"}}})[0].choose(r.probe, "").String()},
 		{ring, "ring: congestion_node.detect.mode asks for it"},
 	} {
 		if _, err := r.edit(ring, tt.edit); err != nil {

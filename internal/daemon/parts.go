@@ -164,8 +164,7 @@ func (d *Daemon) specs(c *config.Config, p *parts) []unitSpec {
 
 // detectorSpecs are the detectors of all links, each opened in the network namespace of its context.
 func (d *Daemon) detectorSpecs(c *config.Config, p *parts) (out []unitSpec) {
-	for _, s := range detectorsOf(c.CongestionNode) {
-		s.namespace = c.Namespace(s.context)
+	for _, s := range detectorsOf(c) {
 		out = append(out, unitSpec{name: "detector:" + s.link(), key: s.key(), open: func() (r runner, err error) {
 			err = host.Inside(s.namespace, func() error {
 				r, err = openDetector(s, d.probe, p.notifier, d.now, d.rings)
