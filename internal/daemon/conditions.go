@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"pncd/internal/config"
+	"pncd/proxyagent/flowmap"
 	"pncd/proxyagent/readiness"
 )
 
@@ -21,44 +22,56 @@ func (d *Daemon) conditions(now time.Time, cfg *config.Config) []readiness.Input
 		in = append(in, readiness.Input{Key: k})
 	}
 	d.observe()
-	if p := cfg.Proxy; p != nil && d.enabled.Load() {
-		node := d.nodeConditions(now, p)
+	if cfg.Proxy != nil && d.enabled.Load() {
+		node := d.nodeConditions(now, cfg)
 		for i := range in {
-			in[i].Failed = d.prefixConditions(now, p, node, in[i].Key)
+			in[i].Failed = d.prefixConditions(now, cfg.Proxy, node, in[i].Key)
 		}
 	}
 	return in
 }
 
-// observe lets traffic, routes and CNPs be noted for the prefixes outside of VPNs: this proxy translates
-// only there.
+// observe lets traffic, routes and CNPs be noted for the prefixes: routes in the default context only.
 func (d *Daemon) observe() {
 	s := d.senders
-	prefixes := make([]netip.Prefix, 0, len(s.own))
+	prefixes := map[string][]netip.Prefix{} // by context
+	var followed []flowmap.Prefix
 	for k := range s.own {
-		if k.Context == "" {
-			prefixes = append(prefixes, k.Prefix)
+		if id, here := d.contexts.number(k.Context); here {
+			prefixes[k.Context] = append(prefixes[k.Context], k.Prefix)
+			followed = append(followed, flowmap.Prefix{Context: id, Prefix: k.Prefix})
 		}
 	}
 	if flows := d.parts.Load().flows; flows != nil {
-		flows.Follow(prefixes)
+		flows.Follow(followed)
 	}
-	d.sender.count(prefixes)
-	hosts := make(map[netip.Prefix]netip.Addr, len(prefixes))
-	for _, p := range prefixes {
+	d.sender.count(prefixes[""])
+	for _, v := range d.contexts.inUse() {
+		v.count(prefixes[v.name])
+	}
+	hosts := make(map[netip.Prefix]netip.Addr, len(prefixes[""]))
+	for _, p := range prefixes[""] {
 		hosts[p] = d.hostOf(p)
 	}
 	s.paths.follow(hosts)
-	maps.DeleteFunc(s.cnps, func(p netip.Prefix, _ *readiness.Meter) bool { _, there := hosts[p]; return !there })
+	maps.DeleteFunc(s.cnps, func(k readiness.Key, _ *readiness.Meter) bool { _, there := s.own[k]; return !there })
+}
+
+// traffic tells when a prefix's traffic was seen last; false when nothing sees it.
+func (d *Daemon) traffic(k readiness.Key) (flowmap.Traffic, bool) {
+	flows := d.parts.Load().flows
+	id, here := d.contexts.number(k.Context)
+	if flows == nil || !here {
+		return flowmap.Traffic{}, false
+	}
+	return flows.Traffic(flowmap.Prefix{Context: id, Prefix: k.Prefix})
 }
 
 // hostOf names an address of a prefix to which the route is looked up: of a host that sent lately, else
 // the first that is not this node's own. Invalid: all are.
 func (d *Daemon) hostOf(p netip.Prefix) netip.Addr {
-	if flows := d.parts.Load().flows; flows != nil {
-		if t, ok := flows.Traffic(p); ok && t.Host.IsValid() {
-			return t.Host
-		}
+	if t, ok := d.traffic(readiness.Key{Prefix: p}); ok && t.Host.IsValid() {
+		return t.Host
 	}
 	for _, a := range firstHosts(p) {
 		if !d.tracker.IsLocal(a) {
@@ -81,65 +94,93 @@ func firstHosts(p netip.Prefix) []netip.Addr {
 	return []netip.Addr{a.Next(), a.Next().Next()}
 }
 
-// nodeFailures are the conditions that all prefixes share, but those of the receivers: each prefix is
-// announced with one proxy's address, and needs that one.
+// nodeFailures are the conditions that prefixes share.
 type nodeFailures struct {
-	sockets, taps, loss, full []readiness.Failure
-	receivers                 map[netip.Addr]readiness.Failure
+	contexts  map[string]contextFailures   // those of the prefixes, by name
+	receivers map[string]readiness.Failure // by name; each prefix needs that of its proxy's address and its format
+	full      []readiness.Failure
 }
 
-func (d *Daemon) nodeConditions(now time.Time, p *config.Proxy) nodeFailures {
-	out := nodeFailures{receivers: map[netip.Addr]readiness.Failure{}}
-	for name, why := range d.failedUnits(p) {
-		switch kind, rest, _ := strings.Cut(name, ":"); kind {
-		case "tap":
-			out.taps = append(out.taps, readiness.Failure{Reason: readiness.TapDown, Detail: rest + ": " + why})
-		case "translator":
-			if at, err := netip.ParseAddrPort(rest); err == nil {
-				out.receivers[at.Addr()] = readiness.Failure{Reason: readiness.SocketDown, Detail: name + ": " + why}
+// contextFailures are those that the prefixes of a context share.
+type contextFailures struct {
+	sockets, taps, loss []readiness.Failure
+	tapped              bool // its traffic is seen
+}
+
+func (d *Daemon) nodeConditions(now time.Time, cfg *config.Config) nodeFailures {
+	p, units := d.parts.Load(), d.units.byName()
+	out := nodeFailures{contexts: map[string]contextFailures{}, receivers: map[string]readiness.Failure{}, full: d.mapLoss(now, cfg.Proxy)}
+	loss := d.tapLoss(now, cfg)
+	for k := range d.senders.own {
+		if _, done := out.contexts[k.Context]; done {
+			continue
+		}
+		f := contextFailures{loss: loss[k.Context]}
+		needed := d.needed(cfg, k.Context, p)
+		if len(needed) == 0 {
+			f.sockets = []readiness.Failure{{Reason: readiness.SocketDown, Detail: "context " + k.Context + " has no place on this host, by which CNPs could leave"}}
+		}
+		for _, spec := range needed {
+			why := units.wrong(spec)
+			tap, isTap := strings.CutPrefix(spec.name, "tap:")
+			f.tapped = f.tapped || isTap
+			switch {
+			case why == "":
+			case isTap:
+				f.taps = append(f.taps, readiness.Failure{Reason: readiness.TapDown, Detail: tap + ": " + why})
+			default:
+				f.sockets = append(f.sockets, readiness.Failure{Reason: readiness.SocketDown, Detail: spec.name + ": " + why})
 			}
-		default:
-			out.sockets = append(out.sockets, readiness.Failure{Reason: readiness.SocketDown, Detail: name + ": " + why})
+		}
+		for _, list := range [][]readiness.Failure{f.sockets, f.taps} {
+			slices.SortFunc(list, func(a, b readiness.Failure) int { return strings.Compare(a.Detail, b.Detail) })
+		}
+		out.contexts[k.Context] = f
+	}
+	for _, spec := range d.receiverSpecs(cfg.Proxy, p) {
+		if why := units.wrong(spec); why != "" {
+			out.receivers[spec.name] = readiness.Failure{Reason: readiness.SocketDown, Detail: spec.name + ": " + why}
 		}
 	}
-	for _, list := range [][]readiness.Failure{out.sockets, out.taps} {
-		slices.SortFunc(list, func(a, b readiness.Failure) int { return strings.Compare(a.Detail, b.Detail) })
-	}
-	out.loss, out.full = d.tapLoss(now, p), d.mapLoss(now, p)
 	return out
 }
 
-// failedUnits names the units of the proxy that don't run, or run in vain, and why.
-func (d *Daemon) failedUnits(p *config.Proxy) map[string]string {
-	running := map[string]unitStatus{}
-	for _, u := range d.units.statuses() {
-		running[u.name] = u
+// needed lists the units that the senders of a context need, but for the receivers; none when it has no place here.
+func (d *Daemon) needed(cfg *config.Config, context string, p *parts) []unitSpec {
+	if context == "" {
+		// The health of the sockets is about the congestion node's addresses.
+		return append(d.proxySpecs(cfg.Proxy, p), unitSpec{name: "sender"})
 	}
-	out := map[string]string{}
-	look := func(name string, health func() error) {
-		u, there := running[name]
-		switch {
-		case !there:
-			out[name] = "does not run"
-		case u.state == unitFailed:
-			out[name] = u.err.Error()
-		case health != nil:
-			if err := health(); err != nil {
-				out[name] = err.Error()
-			}
+	for i := range cfg.Contexts {
+		x := &cfg.Contexts[i]
+		if x.Name != context {
+			continue
 		}
+		out := d.contextSpecs(cfg, x, p)
+		if len(x.Taps) > 0 {
+			out = append(out, p.vpnTaps.spec(d.now))
+		}
+		return out
 	}
-	look("sender", nil) // its health is about the congestion node's addresses
-	for _, spec := range d.proxySpecs(p, d.parts.Load()) {
-		look(spec.name, spec.health)
-	}
-	return out
+	return nil
 }
 
-func (d *Daemon) tapLoss(now time.Time, p *config.Proxy) (out []readiness.Failure) {
-	r, meters := &p.Readiness, d.senders.taps
+// tapLoss tells which taps lose packets, by the context that they are in.
+func (d *Daemon) tapLoss(now time.Time, cfg *config.Config) map[string][]readiness.Failure {
+	r, meters := &cfg.Proxy.Readiness, d.senders.taps
+	contexts := map[string]string{} // by the name of the ring
+	for _, name := range cfg.Proxy.Taps {
+		contexts[name] = ""
+	}
+	for i := range cfg.Contexts {
+		for _, name := range cfg.Contexts[i].Taps {
+			contexts[inContext(cfg.Contexts[i].Name, name)] = cfg.Contexts[i].Name
+		}
+	}
+	out := map[string][]readiness.Failure{}
 	for _, ring := range d.rings.list() {
-		if ring.Role != roleLearner || !slices.Contains(p.Taps, ring.Interface) {
+		context, tapped := contexts[ring.Interface]
+		if ring.Role != roleLearner || !tapped {
 			continue
 		}
 		m := meters[ring.Interface]
@@ -148,10 +189,10 @@ func (d *Daemon) tapLoss(now time.Time, p *config.Proxy) (out []readiness.Failur
 			meters[ring.Interface] = m
 		}
 		if good, lost := m.Add(now, r.Window.Duration, ring.Shown, ring.Drops); readiness.Exceeds(good, lost, r.LossMax) {
-			out = append(out, readiness.Failure{Reason: readiness.TapLoss, Detail: fmt.Sprintf("%s: lost %d of %d packets within %s", ring.Interface, lost, good+lost, r.Window)})
+			out[context] = append(out[context], readiness.Failure{Reason: readiness.TapLoss, Detail: fmt.Sprintf("%s: lost %d of %d packets within %s", ring.Interface, lost, good+lost, r.Window)})
 		}
 	}
-	maps.DeleteFunc(meters, func(name string, _ *readiness.Meter) bool { return !slices.Contains(p.Taps, name) })
+	maps.DeleteFunc(meters, func(name string, _ *readiness.Meter) bool { _, tapped := contexts[name]; return !tapped })
 	return out
 }
 
@@ -171,35 +212,57 @@ func (d *Daemon) mapLoss(now time.Time, p *config.Proxy) []readiness.Failure {
 
 // prefixConditions says what is wrong with a prefix, in the order of the reasons.
 func (d *Daemon) prefixConditions(now time.Time, p *config.Proxy, node nodeFailures, k readiness.Key) []readiness.Failure {
-	out := slices.Clone(node.sockets)
-	if f, failed := node.receivers[d.senders.own[k]]; failed {
-		out = append(out, f)
+	shared := node.contexts[k.Context]
+	out := append(slices.Clone(shared.sockets), d.receiverFailure(p, node, k)...)
+	out = append(append(append(out, shared.taps...), shared.loss...), node.full...)
+	if k.Context == "" {
+		if why := d.senders.paths.wrong(k.Prefix); why != "" {
+			out = append(out, readiness.Failure{Reason: readiness.NoRoute, Detail: why})
+		}
 	}
-	out = append(append(append(out, node.taps...), node.loss...), node.full...)
-	if k.Context != "" {
-		return out
-	}
-	if why := d.senders.paths.wrong(k.Prefix); why != "" {
-		out = append(out, readiness.Failure{Reason: readiness.NoRoute, Detail: why})
-	}
-	out = append(out, d.sendErrors(now, p, k.Prefix)...)
-	if flows := d.parts.Load().flows; flows != nil {
-		t, _ := flows.Traffic(k.Prefix)
+	out = append(out, d.sendErrors(now, p, k)...)
+	if t, _ := d.traffic(k); shared.tapped {
 		out = append(out, readiness.Traffic(now, p.Readiness.TrafficWithin.Duration, t.From, t.Towards)...)
 	}
 	return out
 }
 
-func (d *Daemon) sendErrors(now time.Time, p *config.Proxy, prefix netip.Prefix) []readiness.Failure {
+// receiverFailure looks at the socket for notifications about a prefix: those about a VPN come in format 2.
+func (d *Daemon) receiverFailure(p *config.Proxy, node nodeFailures, k readiness.Key) []readiness.Failure {
+	port := p.Port
+	if k.Context != "" {
+		port = p.PortFormat2
+		if p.NRP == nil {
+			return []readiness.Failure{{Reason: readiness.SocketDown, Detail: "notifications of format 2 are not listened to: there is no proxy.nrp section"}}
+		}
+	}
+	if f, failed := node.receivers[receiverName(d.senders.own[k], port)]; failed {
+		return []readiness.Failure{f}
+	}
+	return nil
+}
+
+func (d *Daemon) sendErrors(now time.Time, p *config.Proxy, k readiness.Key) []readiness.Failure {
 	r, meters := &p.Readiness, d.senders.cnps
-	m := meters[prefix]
+	m := meters[k]
 	if m == nil {
 		m = new(readiness.Meter)
-		meters[prefix] = m
+		meters[k] = m
 	}
-	sent, failed := d.sender.counted(prefix)
+	sent, failed := d.counted(k)
 	if sent, failed = m.Add(now, r.Window.Duration, sent, failed); !readiness.Exceeds(sent, failed, r.LossMax) {
 		return nil
 	}
 	return []readiness.Failure{{Reason: readiness.SendErrors, Detail: fmt.Sprintf("%d of %d CNPs could not be sent within %s", failed, sent+failed, r.Window)}}
+}
+
+// counted reads how many CNPs to a prefix were sent, and how many could not be.
+func (d *Daemon) counted(k readiness.Key) (sent, failed uint64) {
+	if k.Context == "" {
+		return d.sender.counted(k.Prefix)
+	}
+	if v := d.contexts.named(k.Context); v != nil {
+		return v.counted(k.Prefix)
+	}
+	return 0, 0
 }

@@ -1,7 +1,8 @@
 package daemon
 
 import (
-	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"pncd/dataplane/host"
@@ -14,21 +15,44 @@ import (
 // of another.
 type contextBook struct {
 	mu    sync.Mutex
-	vpns  map[string]*vpn   // by name and place
-	ids   map[string]uint32 // by name, the one in force
+	vpns  map[vpnKey]*vpn
+	meant map[string]*vpn // by name, those in force
 	names map[uint32]string
 }
 
-func newContextBook() *contextBook {
-	return &contextBook{vpns: map[string]*vpn{}, ids: map[string]uint32{"": 0}, names: map[uint32]string{0: ""}}
+type vpnKey struct {
+	name  string
+	place host.Place
 }
 
-// number gives the number of a context; false for one that was never on this host.
+func newContextBook() *contextBook {
+	return &contextBook{vpns: map[vpnKey]*vpn{}, meant: map[string]*vpn{}, names: map[uint32]string{0: ""}}
+}
+
+// number gives the number of a context, 0 that of the default one; false for one that was never on this host.
 func (b *contextBook) number(name string) (uint32, bool) {
+	if name == "" {
+		return 0, true
+	}
+	v := b.named(name)
+	if v == nil {
+		return 0, false
+	}
+	return v.id, true
+}
+
+// named gives the VPN that a name means; nil for one that was never on this host.
+func (b *contextBook) named(name string) *vpn {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	id, ok := b.ids[name]
-	return id, ok
+	return b.meant[name]
+}
+
+// inUse lists the VPNs that names mean.
+func (b *contextBook) inUse() []*vpn {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Collect(maps.Values(b.meant))
 }
 
 // name gives the name of the context with a number.
@@ -43,13 +67,12 @@ func (b *contextBook) of(x *config.Context) *vpn {
 	if !x.HasPlace() {
 		return nil
 	}
-	place := host.Place{Device: x.Device, Namespace: x.Namespace, Table: uint32(x.Table), Mark: uint32(x.Mark)}
-	key := fmt.Sprintf("%s %+v", x.Name, place)
+	key := vpnKey{x.Name, host.Place{Device: x.Device, Namespace: x.Namespace, Table: uint32(x.Table), Mark: uint32(x.Mark)}}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	v := b.vpns[key]
 	if v == nil {
-		v = &vpn{name: x.Name, id: uint32(len(b.names)), place: place}
+		v = &vpn{name: x.Name, id: uint32(len(b.names)), place: key.place}
 		b.vpns[key] = v
 		b.names[v.id] = v.name
 	}
@@ -61,7 +84,7 @@ func (b *contextBook) inForce(c *config.Config) {
 	for i := range c.Contexts {
 		if v := b.of(&c.Contexts[i]); v != nil {
 			b.mu.Lock()
-			b.ids[v.name] = v.id
+			b.meant[v.name] = v
 			b.mu.Unlock()
 		}
 	}

@@ -2,21 +2,16 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
-	"pncd/dataplane/roce"
 	"pncd/dataplane/tap"
 	"pncd/dataplane/tap/kernel"
 	"pncd/proxyagent/flowmap"
 )
-
-// tapBlocksPerMiB is how many of the ring's blocks make a MiB, the unit of the configuration.
-const tapBlocksPerMiB = (1 << 20) / tap.DefaultBlockSize
 
 // learner feeds what all taps see to the Source-QP map, in the order in which it passed: the rules
 // withdraw an answer that comes before its question.
@@ -81,26 +76,12 @@ func (l *learner) choice(want string) tapChoice {
 }
 
 func newLearner(flows *flowmap.Map, notRoCEv2 *atomic.Uint64, now func() time.Time, log logrus.FieldLogger) *learner {
-	var p roce.Packet
-	o := flowmap.Observation{Packet: &p}
+	show := shownTo(flows, notRoCEv2)
 	l := &learner{flows: flows, now: now, log: log, pins: pinStore{root: kernel.DefaultPins, log: log}, probe: sync.OnceValue(kernel.Probe), choices: map[string]tapChoice{}, kernels: map[string]*kernelTap{}}
 	l.group = tap.NewGroup(func(f *tap.Frame) {
-		if !l.feeds(&l.rings, f.At) {
-			return
+		if l.feeds(&l.rings, f.At) {
+			show(f)
 		}
-		if err := roce.ParseEthernet(f.Data, &p); err != nil {
-			if errors.Is(err, roce.ErrRoCEv1) {
-				flows.CountRoCEv1(1)
-			} else {
-				notRoCEv2.Add(1)
-			}
-			return
-		}
-		if f.HasVLAN {
-			p.VLAN = f.VLAN() // the kernel took the outer tag off
-		}
-		o.IfIndex, o.At = f.IfIndex, f.At
-		flows.Observe(&o)
 	})
 	return l
 }
@@ -155,17 +136,12 @@ func (l *learner) Run(ctx context.Context) error {
 // Close implements runner; the taps close their rings themselves.
 func (l *learner) Close() error { return nil }
 
-// learnerTap is one ring that the learner reads.
-type learnerTap struct {
-	ring    *tap.Ring
-	group   *tap.Group
-	closing func()
-}
-
 // tapOpener opens a tap for a unit; when it does so again, the tap has failed and missed traffic meanwhile.
 func (l *learner) tapOpener(iface string, s tapSettings, book *ringBook) func() (runner, error) {
 	again := false
-	open := func() (runner, error) { return l.openTap(iface, s.ringMiB, book) }
+	open := func() (runner, error) {
+		return openRing(iface, tap.Config{Interface: iface, Blocks: s.ringMiB * tapBlocksPerMiB}, l.group, book)
+	}
 	if s.program {
 		open = func() (runner, error) { return l.openProgramTap(iface, s, book) }
 	}
@@ -177,25 +153,4 @@ func (l *learner) tapOpener(iface string, s tapSettings, book *ringBook) func() 
 		again = true
 		return t, err
 	}
-}
-
-func (l *learner) openTap(iface string, ringMiB int, book *ringBook) (runner, error) {
-	ring, err := tap.Open(tap.Config{Interface: iface, Blocks: ringMiB * tapBlocksPerMiB})
-	if err != nil {
-		return nil, err
-	}
-	closing := book.opened(iface, roleLearner, func() ringStats {
-		s := ring.Stats()
-		return ringStats{Packets: s.Packets, Shown: s.Packets, Drops: s.Drops, Freezes: s.Freezes, Downs: s.Downs}
-	})
-	return &learnerTap{ring, l.group, closing}, nil
-}
-
-// Run implements runner.
-func (t *learnerTap) Run(ctx context.Context) error { return t.group.Serve(ctx, t.ring) }
-
-// Close implements runner.
-func (t *learnerTap) Close() error {
-	t.closing()
-	return t.ring.Close()
 }

@@ -157,6 +157,7 @@ func (d *Daemon) specs(c *config.Config, p *parts) []unitSpec {
 	}
 	if c.Proxy != nil {
 		out = append(out, d.proxySpecs(c.Proxy, p)...)
+		out = append(out, d.receiverSpecs(c.Proxy, p)...)
 		out = append(out, d.vpnSpecs(c, p)...)
 	}
 	return out
@@ -176,6 +177,7 @@ func (d *Daemon) detectorSpecs(c *config.Config, p *parts) (out []unitSpec) {
 	return out
 }
 
+// proxySpecs are the units of the proxy in the default context, but for its sockets.
 func (d *Daemon) proxySpecs(c *config.Proxy, p *parts) []unitSpec {
 	s := d.tapSettings(c, p.learner)
 	out := []unitSpec{{name: "learner", key: s.learnerKey(), open: p.learner.opener(s), detail: p.learner.detail(&s)}}
@@ -193,10 +195,12 @@ func (d *Daemon) proxySpecs(c *config.Proxy, p *parts) []unitSpec {
 			}, health: linkHealth(name)})
 		}
 	}
-	for _, a := range []config.Addr{c.IPv4, c.IPv6} {
-		if !a.IsValid() {
-			continue
-		}
+	return out
+}
+
+// receiverSpecs are the sockets for notifications.
+func (d *Daemon) receiverSpecs(c *config.Proxy, p *parts) (out []unitSpec) {
+	for _, a := range ownAddresses(c) {
 		out = append(out, d.receiverSpec(a, c.Port, p.translator))
 		if c.NRP != nil {
 			out = append(out, d.receiverSpec(a, c.PortFormat2, p.translator.Format2()))
@@ -205,9 +209,13 @@ func (d *Daemon) proxySpecs(c *config.Proxy, p *parts) []unitSpec {
 	return out
 }
 
+// receiverName names the unit of a socket.
+func receiverName(a netip.Addr, port uint16) string {
+	return "translator:" + netip.AddrPortFrom(a, port).String()
+}
+
 // receiverSpec is the socket for the notifications of one format.
-func (d *Daemon) receiverSpec(a config.Addr, port uint16, h translator.Handler) unitSpec {
-	addr := netip.AddrPortFrom(a.Addr, port)
-	name := "translator:" + addr.String()
-	return unitSpec{name: name, key: name, open: func() (runner, error) { return openReceiver(addr, h) }, health: d.addressHealth(a)}
+func (d *Daemon) receiverSpec(a netip.Addr, port uint16, h translator.Handler) unitSpec {
+	name := receiverName(a, port)
+	return unitSpec{name: name, key: name, open: func() (runner, error) { return openReceiver(netip.AddrPortFrom(a, port), h) }, health: d.addressHealth(config.Addr{Addr: a})}
 }

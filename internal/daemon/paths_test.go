@@ -90,8 +90,8 @@ func TestWhatIsSentIsCountedByPrefix(t *testing.T) {
 	}
 	s.count([]netip.Prefix{wide, narrow, six})
 	pkts := [][]byte{packet("198.51.100.1"), packet("2001:db8::1"), packet("198.51.7.1"), packet("192.0.2.9"), packet("198.51.100.2")}
-	s.counts.Load().note(pkts, 4, &emit.PacketError{Index: 4, Dst: netip.MustParseAddr("198.51.100.2"), Err: errors.New("no buffer space")})
-	s.counts.Load().note(pkts[:1], 0, errors.New("closed")) // about no packet
+	s.note(pkts, 4, &emit.PacketError{Index: 4, Dst: netip.MustParseAddr("198.51.100.2"), Err: errors.New("no buffer space")})
+	s.note(pkts[:1], 0, errors.New("closed")) // about no packet
 	for p, want := range map[netip.Prefix][2]uint64{wide: {1, 0}, narrow: {1, 1}, six: {1, 0}} {
 		if sent, failed := s.counted(p); sent != want[0] || failed != want[1] {
 			t.Errorf("%s: %d sent, %d failed, want %v", p, sent, failed, want)

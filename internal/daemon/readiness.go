@@ -23,13 +23,13 @@ type senderReadiness struct {
 	paths   senderPaths
 	taps    map[string]*readiness.Meter // by interface
 	evicted readiness.Meter
-	cnps    map[netip.Prefix]*readiness.Meter
+	cnps    map[readiness.Key]*readiness.Meter
 }
 
 func newSenderReadiness(paths senderPaths) *senderReadiness {
 	return &senderReadiness{
 		book: readiness.NewBook(readiness.Config{Always: true}), own: map[readiness.Key]netip.Addr{}, paths: paths,
-		taps: map[string]*readiness.Meter{}, cnps: map[netip.Prefix]*readiness.Meter{},
+		taps: map[string]*readiness.Meter{}, cnps: map[readiness.Key]*readiness.Meter{},
 	}
 }
 

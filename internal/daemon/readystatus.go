@@ -112,7 +112,6 @@ func (d *Daemon) senderStatus() []*pncv1.SenderReadiness {
 	s.mu.Lock()
 	list := s.book.Status()
 	s.mu.Unlock()
-	flows := d.parts.Load().flows
 	out := make([]*pncv1.SenderReadiness, len(list))
 	for i := range list {
 		st := &list[i]
@@ -123,10 +122,8 @@ func (d *Daemon) senderStatus() []*pncv1.SenderReadiness {
 		for _, f := range st.Failed {
 			out[i].Failures = append(out[i].Failures, &pncv1.ReadinessFailure{Reason: pncv1.ReadinessReason(f.Reason), Detail: f.Detail})
 		}
-		if flows != nil && st.Context == "" {
-			if t, ok := flows.Traffic(st.Prefix); ok {
-				out[i].SeenFrom, out[i].SeenTowards = stamp(t.From), stamp(t.Towards)
-			}
+		if t, ok := d.traffic(st.Key); ok {
+			out[i].SeenFrom, out[i].SeenTowards = stamp(t.From), stamp(t.Towards)
 		}
 	}
 	return out

@@ -11,8 +11,10 @@ import (
 	"pncd/dataplane/emit"
 )
 
-// sendCounts counts what was sent to each of some prefixes. It never changes: other prefixes make
-// another.
+// sendMeter counts what was sent in a context to each of some prefixes. The zero one counts nothing.
+type sendMeter struct{ counts atomic.Pointer[sendCounts] }
+
+// sendCounts are the counts. It never changes: other prefixes make another.
 type sendCounts struct {
 	table    *bart.Table[*sendCount]
 	prefixes map[netip.Prefix]*sendCount
@@ -22,7 +24,7 @@ type sendCount struct{ sent, failed atomic.Uint64 }
 
 // count sets the prefixes for which is counted; an address counts for the longest that holds it. Those
 // that stay keep their counts.
-func (s *senderSwitch) count(prefixes []netip.Prefix) {
+func (s *sendMeter) count(prefixes []netip.Prefix) {
 	old := s.counts.Load()
 	if old.is(prefixes) {
 		return
@@ -53,7 +55,7 @@ func (s *sendCounts) is(prefixes []netip.Prefix) bool {
 }
 
 // counted reads the counts of a prefix.
-func (s *senderSwitch) counted(p netip.Prefix) (sent, failed uint64) {
+func (s *sendMeter) counted(p netip.Prefix) (sent, failed uint64) {
 	if c := s.counts.Load().of(p); c != nil {
 		return c.sent.Load(), c.failed.Load()
 	}
@@ -61,7 +63,11 @@ func (s *senderSwitch) counted(p netip.Prefix) (sent, failed uint64) {
 }
 
 // note counts what Send answered: the first so many packets went, and err is about the one after them.
-func (s *sendCounts) note(pkts [][]byte, sent int, err error) {
+func (m *sendMeter) note(pkts [][]byte, sent int, err error) {
+	s := m.counts.Load()
+	if s == nil {
+		return
+	}
 	for _, pkt := range pkts[:sent] {
 		if c, ok := s.table.Lookup(destination(pkt)); ok {
 			c.sent.Add(1)

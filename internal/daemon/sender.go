@@ -18,8 +18,8 @@ var errNoSender = errors.New("the mechanism is off: there is no socket to send b
 
 // senderSwitch is the sockets of notifier and translator, which exist only while the mechanism is on.
 type senderSwitch struct {
+	sendMeter
 	current atomic.Pointer[senderUnit]
-	counts  atomic.Pointer[sendCounts]
 	frames  emit.FrameCounts // of all units there were
 	framed  atomic.Bool      // there was one that sends frames
 }
@@ -31,9 +31,7 @@ func (s *senderSwitch) Send(pkts [][]byte) (int, error) {
 		return 0, errNoSender
 	}
 	sent, err := u.Send(pkts)
-	if c := s.counts.Load(); c != nil {
-		c.note(pkts, sent, err)
-	}
+	s.note(pkts, sent, err)
 	return sent, err
 }
 

@@ -68,10 +68,7 @@ func (d *Daemon) partList() []*pncv1.Part {
 	if cfg.Proxy != nil && cfg.Proxy.Translate == config.TranslateUser {
 		out = append(out, &pncv1.Part{Name: "translate", State: pncv1.PartState_PART_STATE_READY, Detail: "user: as proxy.translate says"})
 	}
-	running := map[string]unitStatus{}
-	for _, s := range d.units.statuses() {
-		running[s.name] = s
-	}
+	running := d.units.byName()
 	for _, spec := range d.specs(cfg, d.parts.Load()) {
 		p := &pncv1.Part{Name: spec.name, State: pncv1.PartState_PART_STATE_DISABLED, Detail: "the mechanism is disabled"}
 		if s, ok := running[spec.name]; ok {

@@ -231,6 +231,33 @@ func (u *unit) set(state unitState, err error, r runner) {
 	u.status = s
 }
 
+// unitsByName are the states of the units.
+type unitsByName map[string]unitStatus
+
+func (s *unitSet) byName() unitsByName {
+	out := unitsByName{}
+	for _, u := range s.statuses() {
+		out[u.name] = u
+	}
+	return out
+}
+
+// wrong says why a unit does not run, or runs in vain; empty when it does its part.
+func (u unitsByName) wrong(spec unitSpec) string {
+	s, there := u[spec.name]
+	switch {
+	case !there:
+		return "does not run"
+	case s.state == unitFailed:
+		return s.err.Error()
+	case spec.health != nil:
+		if err := spec.health(); err != nil {
+			return err.Error()
+		}
+	}
+	return ""
+}
+
 // statuses lists the units by name.
 func (s *unitSet) statuses() []unitStatus {
 	s.mu.Lock()

@@ -16,6 +16,7 @@ import (
 
 // vpn is one VPN on this host. Its sockets exist while the mechanism is on and its place is closed.
 type vpn struct {
+	sendMeter
 	name  string
 	id    uint32 // in the Source-QP map
 	place host.Place
@@ -35,7 +36,9 @@ func (v *vpn) Send(pkts [][]byte) (int, error) {
 	if s == nil {
 		return 0, fmt.Errorf("context %s is not open: 'pncctl status' says why", v.name)
 	}
-	return s.sender.Send(pkts)
+	sent, err := s.sender.Send(pkts)
+	v.note(pkts, sent, err)
+	return sent, err
 }
 
 // IsLocal implements translator.LocalAddresses.

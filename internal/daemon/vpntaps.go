@@ -2,13 +2,11 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
 
 	"pncd/dataplane/host"
-	"pncd/dataplane/roce"
 	"pncd/dataplane/tap"
 	"pncd/internal/config"
 	"pncd/proxyagent/flowmap"
@@ -22,23 +20,7 @@ type vpnTaps struct {
 }
 
 func newVPNTaps(flows *flowmap.Map, notRoCEv2 *atomic.Uint64) *vpnTaps {
-	var p roce.Packet
-	o := flowmap.Observation{Packet: &p}
-	return &vpnTaps{flows: flows, group: tap.NewGroup(func(f *tap.Frame) {
-		if err := roce.ParseEthernet(f.Data, &p); err != nil {
-			if errors.Is(err, roce.ErrRoCEv1) {
-				flows.CountRoCEv1(1)
-			} else {
-				notRoCEv2.Add(1)
-			}
-			return
-		}
-		if f.HasVLAN {
-			p.VLAN = f.VLAN() // the kernel took the outer tag off
-		}
-		o.IfIndex, o.Context, o.At = f.IfIndex, f.Context, f.At
-		flows.Observe(&o)
-	})}
+	return &vpnTaps{flows: flows, group: tap.NewGroup(shownTo(flows, notRoCEv2))}
 }
 
 // Run implements runner.
@@ -47,68 +29,54 @@ func (t *vpnTaps) Run(ctx context.Context) error { return t.group.Run(ctx) }
 // Close implements runner; the taps close their rings themselves.
 func (t *vpnTaps) Close() error { return nil }
 
-// vpnTap is one ring of a VPN.
-type vpnTap struct {
-	ring    *tap.Ring
-	group   *tap.Group
-	closing func()
-}
-
 // openTap opens a tap in the VPN, for what comes in there only.
-func (t *vpnTaps) openTap(v *vpn, iface string, ringMiB int, book *ringBook) (runner, error) {
-	var ring *tap.Ring
-	err := host.Inside(v.place.Namespace, func() (err error) {
-		ring, err = tap.Open(tap.Config{Interface: iface, Blocks: ringMiB * tapBlocksPerMiB, Context: v.id})
+func (t *vpnTaps) openTap(v *vpn, iface string, ringMiB int, book *ringBook) (r runner, err error) {
+	err = host.Inside(v.place.Namespace, func() (err error) {
+		r, err = openRing(inContext(v.name, iface), tap.Config{Interface: iface, Blocks: ringMiB * tapBlocksPerMiB, Context: v.id}, t.group, book)
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	closing := book.opened(inContext(v.name, iface), roleLearner, func() ringStats {
-		s := ring.Stats()
-		return ringStats{Packets: s.Packets, Drops: s.Drops, Freezes: s.Freezes, Downs: s.Downs}
-	})
-	return &vpnTap{ring, t.group, closing}, nil
-}
-
-// Run implements runner.
-func (t *vpnTap) Run(ctx context.Context) error { return t.group.Serve(ctx, t.ring) }
-
-// Close implements runner.
-func (t *vpnTap) Close() error {
-	t.closing()
-	return t.ring.Close()
+	return r, err
 }
 
 // vpnSpecs are the units of a proxy's VPNs: the sockets that CNPs leave by, the taps, and what reads these.
 func (d *Daemon) vpnSpecs(c *config.Config, p *parts) (out []unitSpec) {
-	taps := 0
+	tapped := false
 	for i := range c.Contexts {
 		x := &c.Contexts[i]
-		v := d.contexts.of(x)
-		if v == nil {
-			continue
-		}
-		served := c.Proxy.ServedIn(x.Name)
-		name := "context:" + x.Name
-		out = append(out, unitSpec{
-			name: name, key: fmt.Sprintf("%s:%d:%v", name, v.id, families(served)),
-			open: v.opener(served, d.log.WithField("part", name)),
-		})
-		for _, iface := range x.Taps {
-			taps++
-			name := "tap:" + inContext(x.Name, iface)
-			open := func() (runner, error) { return p.vpnTaps.openTap(v, iface, c.Proxy.TapRing, d.rings) }
-			out = append(out, unitSpec{
-				name: name, key: fmt.Sprintf("%s:%d:%d", name, v.id, c.Proxy.TapRing),
-				open: p.vpnTaps.doubting(open, d.now), health: linkHealthIn(v.place.Namespace, iface),
-			})
-		}
+		out = append(out, d.contextSpecs(c, x, p)...)
+		tapped = tapped || len(x.Taps) > 0
 	}
-	if taps > 0 {
-		out = append(out, unitSpec{name: "learner:contexts", key: "learner:contexts", open: p.vpnTaps.doubting(func() (runner, error) { return p.vpnTaps, nil }, d.now)})
+	if tapped {
+		out = append(out, p.vpnTaps.spec(d.now))
 	}
 	return out
+}
+
+// contextSpecs are the units of one VPN; none when it is not on this host.
+func (d *Daemon) contextSpecs(c *config.Config, x *config.Context, p *parts) (out []unitSpec) {
+	v := d.contexts.of(x)
+	if v == nil {
+		return nil
+	}
+	served, name := c.Proxy.ServedIn(x.Name), "context:"+x.Name
+	out = append(out, unitSpec{
+		name: name, key: fmt.Sprintf("%s:%d:%v", name, v.id, families(served)),
+		open: v.opener(served, d.log.WithField("part", name)),
+	})
+	for _, iface := range x.Taps {
+		name := "tap:" + inContext(x.Name, iface)
+		open := func() (runner, error) { return p.vpnTaps.openTap(v, iface, c.Proxy.TapRing, d.rings) }
+		out = append(out, unitSpec{
+			name: name, key: fmt.Sprintf("%s:%d:%d", name, v.id, c.Proxy.TapRing),
+			open: p.vpnTaps.doubting(open, d.now), health: linkHealthIn(v.place.Namespace, iface),
+		})
+	}
+	return out
+}
+
+// spec is the unit that reads the taps of all VPNs.
+func (t *vpnTaps) spec(now func() time.Time) unitSpec {
+	return unitSpec{name: "learner:contexts", key: "learner:contexts", open: t.doubting(func() (runner, error) { return t, nil }, now)}
 }
 
 // doubting is an opener after which the map's answers are held back until traffic agrees with them again: queue pairs may

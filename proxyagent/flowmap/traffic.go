@@ -8,6 +8,12 @@ import (
 	"github.com/gaissmai/bart"
 )
 
+// Prefix is a prefix in a VPN context; 0 is the default one. VPNs have the same addresses.
+type Prefix struct {
+	Context uint32
+	netip.Prefix
+}
+
 // Traffic is when packets of the hosts of a prefix were last seen, to a tenth of a second. CNPs and
 // connection management don't count.
 type Traffic struct {
@@ -32,18 +38,18 @@ type prefixTraffic struct {
 
 // followed are the prefixes whose traffic is noted. It never changes: other prefixes make another.
 type followed struct {
-	table    *bart.Table[*prefixTraffic]
-	prefixes map[netip.Prefix]*prefixTraffic
+	tables   map[uint32]*bart.Table[*prefixTraffic] // by context
+	prefixes map[Prefix]*prefixTraffic
 }
 
-// Follow sets the prefixes whose traffic is noted. An address counts for the longest of them that holds
+// Follow sets the prefixes whose traffic is noted. An address counts for the longest of its context that holds
 // it, as in routing. What is known of prefixes that stay is kept; of new ones nothing is known.
-func (m *Map) Follow(prefixes []netip.Prefix) {
+func (m *Map) Follow(prefixes []Prefix) {
 	old := m.followed.Load()
 	if old.is(prefixes) {
 		return // address pairs look their prefixes up again only when they must
 	}
-	next := &followed{table: new(bart.Table[*prefixTraffic]), prefixes: make(map[netip.Prefix]*prefixTraffic, len(prefixes))}
+	next := &followed{tables: map[uint32]*bart.Table[*prefixTraffic]{}, prefixes: make(map[Prefix]*prefixTraffic, len(prefixes))}
 	for _, p := range prefixes {
 		if next.prefixes[p] != nil {
 			continue
@@ -52,14 +58,17 @@ func (m *Map) Follow(prefixes []netip.Prefix) {
 		if t == nil {
 			t = new(prefixTraffic)
 		}
-		next.table.Insert(p, t)
+		if next.tables[p.Context] == nil {
+			next.tables[p.Context] = new(bart.Table[*prefixTraffic])
+		}
+		next.tables[p.Context].Insert(p.Prefix, t)
 		next.prefixes[p] = t
 	}
 	m.followed.Store(next)
 }
 
 // is reports whether these are the prefixes that are followed, each named once.
-func (f *followed) is(prefixes []netip.Prefix) bool {
+func (f *followed) is(prefixes []Prefix) bool {
 	if f == nil || len(f.prefixes) != len(prefixes) {
 		return false
 	}
@@ -71,7 +80,7 @@ func (f *followed) is(prefixes []netip.Prefix) bool {
 	return true
 }
 
-func (f *followed) of(p netip.Prefix) *prefixTraffic {
+func (f *followed) of(p Prefix) *prefixTraffic {
 	if f == nil {
 		return nil
 	}
@@ -79,7 +88,7 @@ func (f *followed) of(p netip.Prefix) *prefixTraffic {
 }
 
 // Traffic tells when the traffic of a prefix was last seen; false when it is not followed.
-func (m *Map) Traffic(p netip.Prefix) (Traffic, bool) {
+func (m *Map) Traffic(p Prefix) (Traffic, bool) {
 	t := m.followed.Load().of(p)
 	if t == nil {
 		return Traffic{}, false
@@ -111,9 +120,11 @@ func (sh *shard) notePair(p *addrPair, side uint8, at int64) {
 		return
 	}
 	if p.followed != f {
-		p.followed = f
-		for side, a := range p.addr {
-			p.traffic[side], _ = f.table.Lookup(a)
+		p.followed, p.traffic = f, [2]*prefixTraffic{}
+		if table := f.tables[p.key.context]; table != nil {
+			for side, a := range p.addr {
+				p.traffic[side], _ = table.Lookup(a)
+			}
 		}
 	}
 	if t := p.traffic[1-side]; t != nil {

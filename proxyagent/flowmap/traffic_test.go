@@ -15,14 +15,17 @@ func sees(m *Map, at time.Time, op roce.Opcode, from, to string, qp uint32) {
 	m.Observe(&Observation{Packet: &p, IfIndex: 1, At: at})
 }
 
+// homePrefix is one of the default context.
+func homePrefix(s string) Prefix { return Prefix{Prefix: netip.MustParsePrefix(s)} }
+
 func TestTrafficIsToldByPrefixAndDirection(t *testing.T) {
-	wide, narrow, six := netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("10.1.0.0/24"), netip.MustParsePrefix("2001:db8:1::/48")
+	wide, narrow, six := homePrefix("10.0.0.0/8"), homePrefix("10.1.0.0/24"), homePrefix("2001:db8:1::/48")
 	now := time.Unix(1_700_000_000, 0)
 	at := func(ms int) time.Time { return now.Add(time.Duration(ms) * time.Millisecond) }
 	m := New(Config{ICRCSample: -1})
 	sees(m, at(0), rcSend, "10.1.0.2", "192.0.2.9", 7) // nobody follows anything yet
-	m.Follow([]netip.Prefix{wide, narrow, six, narrow})
-	check := func(what string, p netip.Prefix, from, towards int, host string) {
+	m.Follow([]Prefix{wide, narrow, six, narrow})
+	check := func(what string, p Prefix, from, towards int, host string) {
 		t.Helper()
 		got, ok := m.Traffic(p)
 		want := Traffic{}
@@ -53,18 +56,18 @@ func TestTrafficIsToldByPrefixAndDirection(t *testing.T) {
 	check("a CNP doesn't count", six, -1, -1, "")
 	sees(m, at(700), rcSend, "2001:db8:9::1", "2001:db8:1::1", 8)
 	check("IPv6", six, -1, 700, "")
-	if _, ok := m.Traffic(netip.MustParsePrefix("10.2.0.0/24")); ok {
+	if _, ok := m.Traffic(homePrefix("10.2.0.0/24")); ok {
 		t.Error("a prefix that isn't followed has traffic")
 	}
 }
 
 func TestTrafficFollowsPrefixesThatComeAndGo(t *testing.T) {
-	a, b := netip.MustParsePrefix("10.1.0.0/24"), netip.MustParsePrefix("10.2.0.0/24")
+	a, b := homePrefix("10.1.0.0/24"), homePrefix("10.2.0.0/24")
 	now := time.Unix(1_700_000_000, 0)
 	m := New(Config{ICRCSample: -1})
-	m.Follow([]netip.Prefix{a})
+	m.Follow([]Prefix{a})
 	sees(m, now, rcSend, "10.1.0.2", "10.2.0.2", 7)
-	m.Follow([]netip.Prefix{a, b})
+	m.Follow([]Prefix{a, b})
 	if got, _ := m.Traffic(a); !got.From.Equal(now) {
 		t.Errorf("a prefix that stays has lost its traffic: %+v", got)
 	}
@@ -76,11 +79,11 @@ func TestTrafficFollowsPrefixesThatComeAndGo(t *testing.T) {
 	if got, _ := m.Traffic(b); !got.Towards.Equal(later) {
 		t.Errorf("a stream that was there before doesn't count for the new prefix: %+v", got)
 	}
-	m.Follow([]netip.Prefix{b})
+	m.Follow([]Prefix{b})
 	if _, ok := m.Traffic(a); ok {
 		t.Error("a prefix that is gone is followed")
 	}
-	m.Follow([]netip.Prefix{a, b})
+	m.Follow([]Prefix{a, b})
 	if got, _ := m.Traffic(a); !got.From.IsZero() {
 		t.Errorf("a prefix that comes back knows of before: %+v", got)
 	}
@@ -91,11 +94,28 @@ func TestTrafficFollowsPrefixesThatComeAndGo(t *testing.T) {
 	}
 }
 
+func TestTrafficOfAVPNDoesNotCountForTheSameAddressesElsewhere(t *testing.T) {
+	home := homePrefix("10.1.0.0/24")
+	blue := Prefix{Context: 1, Prefix: home.Prefix}
+	now := time.Unix(1_700_000_000, 0)
+	for _, seen := range []uint32{0, 1, 2} {
+		m := New(Config{ICRCSample: -1})
+		m.Follow([]Prefix{home, blue})
+		p := roce.Packet{Src: netip.MustParseAddr("10.1.0.2"), Dst: netip.MustParseAddr("192.0.2.9"), TTL: 64, SrcPort: 50000, Body: make([]byte, 4), BTH: roce.BTH{Opcode: rcSend, PKey: 0xFFFF, DestQP: 7}}
+		m.Observe(&Observation{Packet: &p, IfIndex: 1, At: now, Context: seen})
+		for _, of := range []Prefix{home, blue} {
+			if got, ok := m.Traffic(of); !ok || got.From.IsZero() == (of.Context == seen) {
+				t.Errorf("traffic of context %d: context %d has %+v, %v", seen, of.Context, got, ok)
+			}
+		}
+	}
+}
+
 func TestAnotherHostIsNamedWhenTheNamedOneIsSilent(t *testing.T) {
-	p := netip.MustParsePrefix("10.1.0.0/24")
+	p := homePrefix("10.1.0.0/24")
 	now := time.Unix(1_700_000_000, 0)
 	m := New(Config{ICRCSample: -1})
-	m.Follow([]netip.Prefix{p})
+	m.Follow([]Prefix{p})
 	sees(m, now, rcSend, "10.1.0.2", "192.0.2.9", 7)
 	for _, s := range []struct {
 		after time.Duration
@@ -111,8 +131,8 @@ func TestAnotherHostIsNamedWhenTheNamedOneIsSilent(t *testing.T) {
 // Of a settled pair there is no stream, and yet its host is named and stays so.
 func TestHostOfASettledPairIsNamed(t *testing.T) {
 	l, n := settled(t)
-	p := netip.MustParsePrefix("10.0.0.0/24")
-	l.m.Follow([]netip.Prefix{p})
+	p := homePrefix("10.0.0.0/24")
+	l.m.Follow([]Prefix{p})
 	for i := range uint32(4) {
 		l.m.Seen(FlowID{Key: n.ab.key(), SrcPort: n.ab.port}, Progress{Sight: Followed, LastSeen: l.now})
 		l.wait(50 * time.Second)
@@ -127,7 +147,7 @@ func TestHostOfASettledPairIsNamed(t *testing.T) {
 // Observing must not allocate, whether prefixes are followed or not.
 func TestNotingTrafficAllocatesNothing(t *testing.T) {
 	m := New(Config{ICRCSample: -1})
-	m.Follow([]netip.Prefix{netip.MustParsePrefix("10.1.0.0/24"), netip.MustParsePrefix("10.2.0.0/24")})
+	m.Follow([]Prefix{homePrefix("10.1.0.0/24"), homePrefix("10.2.0.0/24")})
 	now := time.Unix(1_700_000_000, 0)
 	p := roce.Packet{Src: netip.MustParseAddr("10.1.0.2"), Dst: netip.MustParseAddr("10.2.0.2"), TTL: 64, SrcPort: 50000, BTH: roce.BTH{Opcode: rcSend, PKey: 0xFFFF, DestQP: 7}}
 	o := Observation{Packet: &p, IfIndex: 1}
@@ -138,7 +158,7 @@ func TestNotingTrafficAllocatesNothing(t *testing.T) {
 	}); n != 0 {
 		t.Errorf("%v allocations a packet", n)
 	}
-	if got, _ := m.Traffic(netip.MustParsePrefix("10.1.0.0/24")); !got.From.Equal(now) {
+	if got, _ := m.Traffic(homePrefix("10.1.0.0/24")); !got.From.Equal(now) {
 		t.Errorf("seen at %v, want %v", got.From, now)
 	}
 }
