@@ -63,7 +63,7 @@ func (m *Map) adopt(a, b *adoption, at int64) bool {
 	sh := m.shardOf(&key)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	ka, kb := streamKeyOf(&key, from, a.entry.Key.DestQP), streamKeyOf(&key, 1-from, b.entry.Key.DestQP)
+	ka, kb := key.streamKey(1-from, a.entry.Key.DestQP), key.streamKey(from, b.entry.Key.DestQP)
 	if sh.streamAt(&ka) != nil || sh.streamAt(&kb) != nil {
 		return false
 	}
@@ -103,10 +103,4 @@ func (sh *shard) carryOn(p *addrPair, side uint8, a *adoption, at int64) *stream
 	s.comeBack(t)
 	sh.takeOver(s, t)
 	return s
-}
-
-// streamKeyOf is the key of a flow's stream.
-func (m *Map) streamKeyOf(k Key, vlan uint16) streamKey {
-	key, from := m.pairOf(k.Sender, k.Receiver, k.Context, vlan)
-	return streamKeyOf(&key, from, k.DestQP)
 }

@@ -19,6 +19,9 @@ func counted(t *testing.T, m *Map, bound int) {
 	for i := range m.shards {
 		sh := &m.shards[i]
 		sh.mu.Lock()
+		if sh.peak < len(sh.streams) {
+			t.Fatalf("peak %d of %d streams: their memory stays when they leave", sh.peak, len(sh.streams))
+		}
 		streams += len(sh.streams)
 		settled := 0
 		for e, ok := sh.oldestSettled(); ok; settled++ {
@@ -56,6 +59,11 @@ func counted(t *testing.T, m *Map, bound int) {
 		}
 		sh.mu.Unlock()
 	}
+	m.claims.mu.Lock()
+	if held, peak := len(m.claims.held), m.claims.peak; peak < held {
+		t.Fatalf("peak %d of %d claims: their memory stays when they leave", peak, held)
+	}
+	m.claims.mu.Unlock()
 	if n := int(m.settled.count.Load()); n != allSettled {
 		t.Fatalf("%d settled pairs, counted %d", n, allSettled)
 	}

@@ -105,10 +105,10 @@ func (sh *shard) hasAcked(s *stream, psn uint32, at int64) bool {
 	if s.acked.passed(psn, at) {
 		return true
 	}
-	if !s.tap.stale {
+	if !s.tap.stale || !s.selected() {
 		return false
 	}
-	p, ok := sh.m.progress(s)
+	p, ok := sh.m.ask(s.flowID())
 	return ok && p.HasResp && p.LastSeen.UnixNano() <= at && psnDiff(psn, p.RespHigh) < 0
 }
 

@@ -54,28 +54,31 @@ func (m *Map) claim(l *link, now int64, exact bool) (lost [2]*link, ok bool) {
 			settled[i] = e | 1 // never 0
 		}
 	}
-	if c.held == nil {
-		c.held = make(map[claimKey]*link)
-	}
 	for i, k := range ends {
 		if lost[i] != nil {
-			c.lose(lost[i])
-			lost[i].answerRevoked(m)
+			m.lose(lost[i])
 		}
 		if settled[i] != 0 {
-			c.loseSettled(&m.settled, settled[i])
-			m.answersRevoked(settled[i])
+			m.loseSettled(settled[i])
 		}
-		c.held[k] = l
+		c.hold(k, l)
 	}
-	c.peak = max(c.peak, len(c.held))
 	return lost, true
 }
 
-// lose makes a link answer nothing from now on. Its shard ends it later.
-func (c *claims) lose(l *link) {
+func (c *claims) hold(k claimKey, l *link) {
+	if c.held == nil {
+		c.held = make(map[claimKey]*link)
+	}
+	c.held[k] = l
+	c.peak = max(c.peak, len(c.held))
+}
+
+// lose makes a link answer nothing from now on. Its shard ends it later. The caller holds the lock of the claims.
+func (m *Map) lose(l *link) {
 	if !l.revoked.Swap(true) {
-		c.revoked = append(c.revoked, l)
+		m.claims.revoked = append(m.claims.revoked, l)
+		m.linkRevoked(l)
 	}
 }
 
@@ -98,12 +101,10 @@ func (sh *shard) holder(k claimKey) (l *link, elsewhere bool) {
 	e, settled := m.settled.holder(k)
 	switch {
 	case l != nil && m.shardOf(&l.streams[0].pair.key) != sh:
-		c.lose(l)
-		l.answerRevoked(m)
+		m.lose(l)
 		l, elsewhere = nil, true
 	case l == nil && settled && m.shardOf(&m.settled.at(e).pair.Load().key) != sh:
-		c.loseSettled(&m.settled, e)
-		m.answersRevoked(e)
+		m.loseSettled(e)
 		elsewhere = true
 	}
 	c.mu.Unlock()

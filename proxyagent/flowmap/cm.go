@@ -215,7 +215,7 @@ func (sh *shard) cmDREQ(p *addrPair, e *exchange, from uint8, cm *roce.CM, at in
 	if p == nil {
 		return
 	}
-	k := p.streamKey(1-from, cm.RemoteQPN)
+	k := p.key.streamKey(1-from, cm.RemoteQPN)
 	s := sh.streamAt(&k)
 	switch {
 	case s == nil || s.link == nil:

@@ -28,8 +28,15 @@ func (s *stream) settledOrNot(m *Map) {
 	}
 }
 
-// answersRevoked is answerRevoked for a settled pair.
-func (m *Map) answersRevoked(e settledRef) {
+// linkRevoked is answerChanged for the two directions of a link that answers nothing any more.
+func (m *Map) linkRevoked(l *link) {
+	for _, s := range l.streams {
+		s.answerChanged(m)
+	}
+}
+
+// settledRevoked is linkRevoked for a settled pair.
+func (m *Map) settledRevoked(e settledRef) {
 	f := m.onAnswer.Load()
 	if f == nil {
 		return
@@ -38,12 +45,5 @@ func (m *Map) answersRevoked(e settledRef) {
 		if k, ok := m.settled.at(e).key(side); ok {
 			(*f)(k)
 		}
-	}
-}
-
-// answerRevoked is answerChanged for the two directions of a link that answers nothing any more.
-func (l *link) answerRevoked(m *Map) {
-	for _, s := range l.streams {
-		s.answerChanged(m)
 	}
 }

@@ -32,6 +32,23 @@ func (k *Key) flat() flowKey {
 	return flowKey{sender: k.Sender.As16(), receiver: k.Receiver.As16(), context: k.Context, destQP: k.DestQP & qpMask}
 }
 
+// streamKey is a flowKey with the VLAN.
+type streamKey struct {
+	flow flowKey
+	vlan uint16
+}
+
+// streamKey is the key of the packets to a QP on a side.
+func (k *pairKey) streamKey(to uint8, qp uint32) streamKey {
+	return streamKey{flowKey{sender: *k.side(1 - to), receiver: *k.side(to), context: k.context, destQP: qp & qpMask}, k.vlan}
+}
+
+// streamKeyOf is the key of a flow's stream.
+func (m *Map) streamKeyOf(k Key, vlan uint16) streamKey {
+	key, from := m.pairOf(k.Sender, k.Receiver, k.Context, vlan)
+	return key.streamKey(1-from, k.DestQP)
+}
+
 const (
 	qpMask  = 0xFFFFFF // queue pair numbers have 24 bits
 	psnMask = 0xFFFFFF // packet sequence numbers have 24 bits

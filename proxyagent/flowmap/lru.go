@@ -52,7 +52,7 @@ func (sh *shard) relist(s *stream, at int64) {
 	sh.noteStale()
 }
 
-// noteStale shows other shards how old this one's oldest stream is.
+// noteStale shows other shards how old this one's oldest stream or settled pair is.
 func (sh *shard) noteStale() {
 	var at int64
 	if s := sh.lru.oldest; s != nil {

@@ -95,7 +95,7 @@ func (sh *shard) observe(o *Observation, key *pairKey, from uint8, at int64) {
 // streamOf finds or makes the stream of a packet from a side; nil when the packet is of a settled pair and changes
 // nothing.
 func (sh *shard) streamOf(o *Observation, key *pairKey, from uint8, t roce.Transport, at int64) *stream {
-	k := streamKeyOf(key, from, o.Packet.BTH.DestQP)
+	k := key.streamKey(1-from, o.Packet.BTH.DestQP)
 	if s := sh.streams[k]; s != nil {
 		return s
 	}

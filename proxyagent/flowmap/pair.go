@@ -14,6 +14,14 @@ type pairKey struct {
 	vlan      uint16
 }
 
+// side is the address of a side.
+func (k *pairKey) side(side uint8) *[16]byte {
+	if side == 0 {
+		return &k.low
+	}
+	return &k.high
+}
+
 // addrPair is what two addresses exchange. Side 0 is the lower address. All of it is guarded by the
 // shard's lock, but key and addr never change.
 type addrPair struct {
@@ -116,15 +124,13 @@ func (t *portTable) symmetric() bool {
 
 // join counts a stream in its pair, from its first packet on.
 func (p *addrPair) join(s *stream) {
-	s.pos = int32(len(p.streams[s.side]))
-	p.streams[s.side] = append(p.streams[s.side], s)
+	p.unshelve(s)
 	if s.transport == roce.TransportRC {
 		p.rc[s.side]++
 	}
 	if s.hasPort {
 		p.ports.add(s.port, s.side, 1)
 	}
-	p.countOpen(s)
 }
 
 // leave takes a stream out of its pair's counts.

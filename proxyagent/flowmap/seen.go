@@ -14,7 +14,7 @@ func (m *Map) Seen(f FlowID, p Progress) {
 	sh := m.shardOf(&key)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	k, seen := streamKeyOf(&key, from, f.DestQP), p.LastSeen.UnixNano()
+	k, seen := key.streamKey(1-from, f.DestQP), p.LastSeen.UnixNano()
 	s := sh.streams[k]
 	if s == nil {
 		if e, ok := m.settled.find(&k); ok && m.settled.at(e).flowID(e.side()) == f {
@@ -47,13 +47,4 @@ func (m *Map) pairOf(sender, receiver netip.Addr, context uint32, vlan uint16) (
 		key.low, key.high, from = dst, src, 1
 	}
 	return key, from
-}
-
-func streamKeyOf(key *pairKey, from uint8, destQP uint32) streamKey {
-	k := streamKey{vlan: key.vlan}
-	k.flow = flowKey{sender: key.low, receiver: key.high, context: key.context, destQP: destQP & qpMask}
-	if from == 1 {
-		k.flow.sender, k.flow.receiver = key.high, key.low
-	}
-	return k
 }

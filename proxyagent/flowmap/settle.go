@@ -1,7 +1,6 @@
 package flowmap
 
 import (
-	"maps"
 	"time"
 
 	"pncd/dataplane/roce"
@@ -87,7 +86,7 @@ func (sh *shard) settle(l *link) {
 		s.pair.shelve(s)
 		s.gone = true
 		sh.lru.remove(s)
-		k := s.pair.streamKey(s.side, s.qp)
+		k := s.pair.key.streamKey(s.side, s.qp)
 		delete(sh.streams, k)
 		m.hideStream(s, k.flow)
 		s.settledOrNot(m)
@@ -129,22 +128,19 @@ func (sh *shard) unsettle(e settledRef) *link {
 			hasPort: true, port: r.port(side)}
 		l.streams[side] = s
 	}
-	for side, s := range l.streams {
-		sh.revive(l, s, r, uint8(side))
+	for _, s := range l.streams {
+		sh.revive(s, r)
 	}
 	p.settled--
 	sh.refirm(l)
 	c.mu.Lock()
 	for _, k := range l.ends() {
-		if c.held == nil {
-			c.held = make(map[claimKey]*link)
-		}
 		if c.held[k] == nil {
-			c.held[k] = l
+			c.hold(k, l)
 		}
 	}
 	if r.revoked() {
-		c.lose(l)
+		m.lose(l)
 	}
 	st.leave(e)
 	st.leave(e | 1)
@@ -171,8 +167,8 @@ func (sh *shard) refirm(l *link) {
 }
 
 // revive fills one stream of a pair that is settled no more and shows it to readers.
-func (sh *shard) revive(l *link, s *stream, r *settledPair, side uint8) {
-	st := &sh.m.settled
+func (sh *shard) revive(s *stream, r *settledPair) {
+	st, l, side := &sh.m.settled, s.link, s.side
 	s.tap = selected{sight: Followed, stale: true, resumed: true}
 	meta := uint64(r.pkey(side)) | uint64(r.port(side))<<metaPortShift | uint64(r.tapVLAN(side))<<metaVLANShift | metaTap
 	if r.qps.Load()&(settledSeen<<side) != 0 {
@@ -184,8 +180,9 @@ func (sh *shard) revive(l *link, s *stream, r *settledPair, side uint8) {
 	s.lastAt = st.time(r.seen[side].Load())
 	s.lastSeen.Store(s.lastAt)
 	s.pair.unshelve(s)
-	k := s.pair.streamKey(side, s.qp)
+	k := s.pair.key.streamKey(s.side, s.qp)
 	sh.streams[k] = s
+	sh.peak = max(sh.peak, len(sh.streams))
 	sh.lru.push(s, max(s.lastAt, 1))
 	sh.m.showStream(s, k.flow)
 	s.settledOrNot(sh.m)
@@ -293,17 +290,8 @@ func (r *settledPair) flowID(side uint8) FlowID {
 }
 
 // settledTapSeen is when the tap saw a settled pair last, in unix nanoseconds; 0 when it does not know.
-func (m *Map) settledTapSeen(r *settledPair) (seen int64) {
-	t := m.tap.Load()
-	if t == nil || *t == nil {
-		return 0
-	}
-	for side := range uint8(2) {
-		if p, ok := (*t).Progress(r.flowID(side)); ok && !p.LastSeen.IsZero() {
-			seen = max(seen, p.LastSeen.UnixNano())
-		}
-	}
-	return seen
+func (m *Map) settledTapSeen(r *settledPair) int64 {
+	return max(m.flowSeen(r.flowID(0)), m.flowSeen(r.flowID(1)))
 }
 
 // ageSettled makes streams again of the settled pairs that saw no traffic for ageAfter, to be aged as such.
@@ -339,29 +327,4 @@ func (sh *shard) unsettleAll() {
 	for e, ok := sh.oldestSettled(); ok; e, ok = sh.oldestSettled() {
 		sh.unsettle(e)
 	}
-}
-
-// shrink gives the memory of a map back that has become mostly empty.
-func (sh *shard) shrink() {
-	if n := len(sh.streams); sh.peak > shrinkFrom && n < sh.peak/4 {
-		sh.streams, sh.peak = smaller(sh.streams), n
-	}
-}
-
-// shrink does so for the map of the claims.
-func (c *claims) shrink() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if n := len(c.held); c.peak > shrinkFrom && n < c.peak/4 {
-		c.held, c.peak = smaller(c.held), n
-	}
-}
-
-const shrinkFrom = 64
-
-// smaller copies a map into one that has room for what is in it; maps.Clone keeps the room.
-func smaller[K comparable, V any](m map[K]V) map[K]V {
-	out := make(map[K]V, len(m))
-	maps.Copy(out, m)
-	return out
 }

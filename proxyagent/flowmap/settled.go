@@ -171,26 +171,17 @@ func (st *settledStore) seenAt(r *settledPair) int64 {
 
 // is says whether the direction e is that of a flow, and the pair settled at all. It needs no lock.
 func (r *settledPair) is(side uint8, k *flowKey) bool {
-	return r.goesTo(side, k.receiver, k.context, k.destQP) && r.from(side, k.sender)
+	if !r.goesTo(side, k.receiver, k.context, k.destQP) {
+		return false
+	}
+	p := r.pair.Load()
+	return p != nil && *p.key.side(1 - side) == k.sender
 }
 
 // goesTo says whether packets to a side of the pair go to this QP.
 func (r *settledPair) goesTo(side uint8, receiver [16]byte, context, qp uint32) bool {
 	p := r.pair.Load()
 	return p != nil && r.qp(side) == qp && p.key.context == context && *p.key.side(side) == receiver
-}
-
-func (r *settledPair) from(side uint8, sender [16]byte) bool {
-	p := r.pair.Load()
-	return p != nil && *p.key.side(1 - side) == sender
-}
-
-// side is the address of a side.
-func (k *pairKey) side(side uint8) *[16]byte {
-	if side == 0 {
-		return &k.low
-	}
-	return &k.high
 }
 
 // key is a direction's key; false when the pair is free.

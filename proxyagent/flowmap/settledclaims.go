@@ -33,10 +33,11 @@ func (st *settledStore) ends(e settledRef) (k [2]claimKey) {
 }
 
 // loseSettled makes a settled pair answer nothing from now on. Its shard ends it later.
-func (c *claims) loseSettled(st *settledStore, e settledRef) {
-	r := st.at(e)
+func (m *Map) loseSettled(e settledRef) {
+	r := m.settled.at(e)
 	r.qps.Or(settledRevoked)
-	c.settled = append(c.settled, lostPair{e, r.seq.Load()})
+	m.claims.settled = append(m.claims.settled, lostPair{e, r.seq.Load()})
+	m.settledRevoked(e)
 }
 
 // liveSettled is live for a settled pair.

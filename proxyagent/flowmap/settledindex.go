@@ -1,15 +1,11 @@
 package flowmap
 
-import (
-	"sync"
-	"sync/atomic"
-)
+import "sync/atomic"
 
 // settledIndex finds settled pairs by receiver, context and Destination QP: one RC peer at a time has them (rule 10),
 // so the sender need not be hashed, and the same index answers who holds a QP. It is an open table with linear
-// probing; readers need no lock. A slot holds 8 bits of the hash and a reference + 1.
+// probing; readers need no lock, and writers hold that of the claims. A slot holds 8 bits of the hash and a reference + 1.
 type settledIndex struct {
-	mu    sync.Mutex // of writers
 	table atomic.Pointer[[]atomic.Uint32]
 	live  int // slots in use
 	full  int // and those that were
@@ -72,8 +68,6 @@ func (st *settledStore) candidates(h uint64, f func(settledRef, *settledPair) bo
 func (st *settledStore) enter(e settledRef) {
 	h := settledHashOf(st.at(e), e.side())
 	x := st.part(h)
-	x.mu.Lock()
-	defer x.mu.Unlock()
 	if t := x.table.Load(); t == nil || 5*(x.full+1) > 4*len(*t) {
 		st.rebuild(x)
 	}
@@ -111,8 +105,6 @@ func (st *settledStore) rebuild(x *settledIndex) {
 func (st *settledStore) leave(e settledRef) {
 	h := settledHashOf(st.at(e), e.side())
 	x := st.part(h)
-	x.mu.Lock()
-	defer x.mu.Unlock()
 	slots, want := *x.table.Load(), tagOf(h)|uint32(e)+1
 	for i := slotOf(h, len(slots)); ; {
 		if slots[i].Load() == want {

@@ -26,22 +26,7 @@ type shard struct {
 	peak                         int        // streams at most since the last shrink
 	settledOldest, settledNewest uint32     // list of the settled pairs, by number + 1
 	c                            Counters
-	stale                        atomic.Int64 // when the least recently seen stream was listed; 0 without streams
-}
-
-// streamKey is a flowKey with the VLAN.
-type streamKey struct {
-	flow flowKey
-	vlan uint16
-}
-
-func (p *addrPair) streamKey(to uint8, qp uint32) streamKey {
-	k := streamKey{vlan: p.key.vlan}
-	k.flow = flowKey{sender: p.key.low, receiver: p.key.high, context: p.key.context, destQP: qp}
-	if to == 0 {
-		k.flow.sender, k.flow.receiver = k.flow.receiver, k.flow.sender
-	}
-	return k
+	stale                        atomic.Int64 // when the least recently seen stream or settled pair was listed; 0 without any
 }
 
 // newPair makes the pair of two addresses.
@@ -67,7 +52,7 @@ func (sh *shard) unref(p *addrPair) {
 
 // streamTo finds or makes the stream of p to a QP on a side.
 func (sh *shard) streamTo(p *addrPair, side uint8, qp uint32, t roce.Transport, at int64) *stream {
-	k := p.streamKey(side, qp)
+	k := p.key.streamKey(side, qp)
 	if s := sh.streamAt(&k); s != nil {
 		if s.transport != t {
 			sh.changeTransport(s, t, at)
@@ -117,7 +102,7 @@ func (sh *shard) remove(s *stream, state State, at int64) {
 	s.gone = true
 	sh.lru.remove(s)
 	sh.noteStale()
-	k := s.pair.streamKey(s.side, s.qp)
+	k := s.pair.key.streamKey(s.side, s.qp)
 	delete(sh.streams, k)
 	sh.m.removeStream(s, k.flow)
 	sh.m.leaveTuple(s)

@@ -182,21 +182,29 @@ func (sh *shard) setSight(s *stream, w Sight) {
 	s.pair.countAsking(s)
 }
 
-// progress asks the tap about a stream. It needs no lock.
-func (m *Map) progress(s *stream) (Progress, bool) {
+// ask asks the tap about a flow. Like what follows, it needs no lock.
+func (m *Map) ask(f FlowID) (Progress, bool) {
 	t := m.tap.Load()
-	if t == nil || *t == nil || !s.selected() {
+	if t == nil || *t == nil {
 		return Progress{}, false
 	}
-	return (*t).Progress(s.flowID())
+	return (*t).Progress(f)
 }
 
-// tapSeen is when the tap saw the stream last, in unix nanoseconds; 0 when it does not know. It needs no lock.
-func (m *Map) tapSeen(s *stream) int64 {
-	if p, ok := m.progress(s); ok && !p.LastSeen.IsZero() {
+// flowSeen is when the tap saw a flow last, in unix nanoseconds; 0 when it does not know.
+func (m *Map) flowSeen(f FlowID) int64 {
+	if p, ok := m.ask(f); ok && !p.LastSeen.IsZero() {
 		return p.LastSeen.UnixNano()
 	}
 	return 0
+}
+
+// tapSeen is flowSeen of a stream.
+func (m *Map) tapSeen(s *stream) int64 {
+	if !s.selected() {
+		return 0
+	}
+	return m.flowSeen(s.flowID())
 }
 
 // live says whether a packet of the link was seen within rule 10's second, by the tap if not by the map.
