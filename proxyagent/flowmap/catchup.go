@@ -44,6 +44,7 @@ func (sh *shard) catchUp(s *stream, o *Observation, at int64) {
 	t.resumed, t.again, t.misled = false, b.Foreign, false
 	switch {
 	case !same, s.packets == 0: // nothing was known: the packet is a first one
+		t.reqWas, t.respWas = b.ReqHigh, b.RespHigh
 	case b.LastSeen.IsZero():
 		sh.doubtGap(s, at, "the tap has forgotten the flow")
 	case resumed:
@@ -61,14 +62,14 @@ func (sh *shard) catchUp(s *stream, o *Observation, at int64) {
 // takeOver moves the stream's sequences to where the tap has followed them.
 func (sh *shard) takeOver(s *stream, b *Progress) {
 	at := b.LastSeen.UnixNano()
-	if b.HasReq {
+	if b.HasReq && b.ReqHigh != s.tap.reqWas {
 		high := b.ReqHigh
 		if b.ReadLen != 0 {
 			high = (high + readPackets(b.ReadLen, sh.readMTU(s)) - 1) & psnMask
 		}
 		s.req.advance(high, at)
 	}
-	if b.HasResp {
+	if b.HasResp && b.RespHigh != s.tap.respWas {
 		s.resp.advance(b.RespHigh, at)
 		if s.resp.seen {
 			s.acked.add((b.RespHigh-1)&psnMask, at) // itself it may be a NAK's, which acknowledges what is before
@@ -109,7 +110,7 @@ func (sh *shard) hasAcked(s *stream, psn uint32, at int64) bool {
 		return false
 	}
 	p, ok := sh.m.ask(s.flowID())
-	return ok && p.HasResp && p.LastSeen.UnixNano() <= at && psnDiff(psn, p.RespHigh) < 0
+	return ok && p.HasResp && p.RespHigh != s.tap.respWas && p.LastSeen.UnixNano() <= at && psnDiff(psn, p.RespHigh) < 0
 }
 
 // checkPeer is rule 8's window, seen from the requests: the responses that the map knows of a peer that is shown in part

@@ -92,6 +92,24 @@ func testReuse(t *testing.T, tap simTap) {
 	}
 }
 
+// TestSimulationConnectsAgainNearby connects QPs with each other anew a little behind where they were: a tap that selects
+// tells for a while how far the connection before had come, which is no evidence about the new one.
+func TestSimulationConnectsAgainNearby(t *testing.T) { eachTap(t, testConnectsAgainNearby) }
+
+func testConnectsAgainNearby(t *testing.T, tap simTap) {
+	for _, ports := range []portMode{portConstant, portFormula} {
+		for _, both := range []bool{false, true} {
+			cfg := simConfig{n: 8, messages: 300, mixed: true, reads: 0.2, bothWays: both, reuse: 1, near: true, ports: ports}.on(tap)
+			r := runSeeds(cfg, seedsFor(false))
+			name := fmt.Sprintf("connected again nearby, ports %v, both ways %v", ports, both)
+			t.Log(line(name, false, r, 99))
+			if r.wrong != 0 || r.share() < 94 {
+				t.Errorf("%s: %d wrong, %.1f %% decided", name, r.wrong, r.share())
+			}
+		}
+	}
+}
+
 // TestSimulationReorderingWithdrawsNothing holds that what a lossy path and a late tap do to true pairs is
 // not taken for evidence against them.
 func TestSimulationReorderingWithdrawsNothing(t *testing.T) {

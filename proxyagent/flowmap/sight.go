@@ -77,6 +77,8 @@ type selected struct {
 	again   bool  // the stream has another identity: the tap takes it while it watches
 	sight   Sight // what the tap shows, as far as known
 	toldAt  int64 // when the tap was told last
+	// What the tap knew before the stream's first packet: until it moves it is of an earlier life of the QP.
+	reqWas, respWas uint32
 }
 
 // want is what the map wants to be shown of the stream.

@@ -52,6 +52,7 @@ type simConfig struct {
 	hidden   bool          // of half of the connections one direction is hidden
 	halfPath bool          // each direction of each connection is hidden in half of the cases, as by ECMP
 	reuse    int           // times that QPs are connected anew with other peers
+	near     bool          // these peers are the same, and PSNs start within 1,024 behind where they were
 	tapAt    float64       // where on the path the tap is, 0 to 1 from side 0
 	oneWay   time.Duration // delay of the path
 	timeout  time.Duration // retransmission timeout
@@ -311,6 +312,16 @@ func (s *sim) round() {
 	s.push(simEvent{at: s.now + int64(s.cfg.gap), kind: evRound})
 }
 
+// again connects two QPs with each other anew, with PSNs a little behind those of before.
+func (s *sim) again(old *simConn) {
+	s.connect(old.qp, s.now+s.rng.Int64N(2_000_000))
+	c := s.conns[len(s.conns)-1]
+	for i := range c.end {
+		c.end[i].next = (old.end[i].next - idleBack - s.rng.Uint32N(outsideAhead-idleBack)) & psnMask
+		c.end[1-i].expected = c.end[i].next
+	}
+}
+
 // reuse connects the QPs of half of the connections anew, each with the peer of another one.
 func (s *sim) reuse() {
 	half := len(s.live) / 2 &^ 1
@@ -319,6 +330,10 @@ func (s *sim) reuse() {
 	s.live = append([]*simConn(nil), s.live[half:]...)
 	for i, c := range old {
 		c.closed = true
+		if s.cfg.near {
+			s.again(c)
+			continue
+		}
 		peer := old[(i+1)%len(old)]
 		s.connect([2]uint32{c.qp[0], peer.qp[1]}, s.now+s.rng.Int64N(2_000_000))
 	}
