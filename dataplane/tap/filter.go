@@ -72,7 +72,7 @@ func ipv4Filter(ip uint32, ceOnly bool, tunnels roce.Tunnels, keep uint32) []bpf
 	p = append(p, bpf.LoadAbsolute{Off: ip + 6, Size: 2})
 	p = append(p, must(bpf.JumpBitsNotSet, fragmentBits)...)
 	p = append(p, bpf.LoadAbsolute{Off: ip + 9, Size: 1})
-	p = append(p, tunnelFilter(tunnels&^roce.TunnelSRv6, keep)...)
+	p = append(p, tunnelFilter(tunnels, keep)...)
 	p = append(p, must(bpf.JumpEqual, protoUDP)...)
 	p = append(p, bpf.LoadMemShift{Off: ip}, bpf.LoadIndirect{Off: ip + 2, Size: 2})
 	p = append(p, vxlanFilter(tunnels, keep)...)
@@ -88,6 +88,12 @@ func ipv6Filter(ip uint32, ceOnly bool, tunnels roce.Tunnels, keep uint32) []bpf
 	var p []bpf.Instruction
 	p = append(p, bpf.LoadAbsolute{Off: ip + 6, Size: 1})
 	p = append(p, tunnelFilter(tunnels, keep)...)
+	if tunnels&roce.TunnelSRv6 != 0 {
+		p = append(p, when(unix.IPPROTO_ROUTING, []bpf.Instruction{bpf.RetConstant{Val: keep}})...)
+	}
+	if tunnels != 0 { // Linux limits how deep tunnels are nested by such an option (RFC 2473 section 4.1.1)
+		p = append(p, when(unix.IPPROTO_DSTOPTS, []bpf.Instruction{bpf.RetConstant{Val: keep}})...)
+	}
 	p = append(p, must(bpf.JumpEqual, protoUDP)...)
 	p = append(p, bpf.LoadAbsolute{Off: ip + ipv6Len + 2, Size: 2})
 	p = append(p, vxlanFilter(tunnels, keep)...)
@@ -98,12 +104,12 @@ func ipv6Filter(ip uint32, ceOnly bool, tunnels roce.Tunnels, keep uint32) []bpf
 	return append(p, bpf.RetConstant{Val: keep})
 }
 
-// tunnelFilter ends the programme for the protocols of outer headers.
+// tunnelFilter ends the programme for the protocols of outer headers that IPv4 and IPv6 have.
 func tunnelFilter(t roce.Tunnels, keep uint32) (p []bpf.Instruction) {
 	for _, x := range []struct {
 		of    roce.Tunnels
 		proto uint32
-	}{{roce.TunnelIP, unix.IPPROTO_IPIP}, {roce.TunnelIP, unix.IPPROTO_IPV6}, {roce.TunnelGRE, unix.IPPROTO_GRE}, {roce.TunnelSRv6, unix.IPPROTO_ROUTING}} {
+	}{{roce.TunnelIP, unix.IPPROTO_IPIP}, {roce.TunnelIP, unix.IPPROTO_IPV6}, {roce.TunnelGRE, unix.IPPROTO_GRE}} {
 		if t&x.of != 0 {
 			p = append(p, when(x.proto, []bpf.Instruction{bpf.RetConstant{Val: keep}})...)
 		}

@@ -18,6 +18,13 @@ func (c *checker) proxy(p *Proxy, b *BGP) {
 	c.oneOf("proxy.tap", p.Tap, TapAuto, TapRing, TapTCX, TapClsact, TapXDP)
 	c.within("proxy.tap_ring", p.TapRing, 1, 1024)
 	c.within("proxy.tap_flows", p.TapFlows, 1024, 1<<24)
+	tunnels := map[string]bool{}
+	for i, name := range p.TapTunnels {
+		at := index("proxy.tap_tunnels", i)
+		c.oneOf(at, name, TapTunnels...)
+		c.want(!tunnels[name], at, "%q is given twice", name)
+		tunnels[name] = true
+	}
 	c.want(len(p.Senders)+len(p.SenderSources) > 0, "proxy.senders", "required, or sender_sources: the prefixes that this proxy serves")
 	type place struct {
 		context string

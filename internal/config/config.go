@@ -217,6 +217,7 @@ type Proxy struct {
 	Tap              string         `yaml:"tap"`       // auto, ring, tcx, clsact, xdp
 	TapRing          int            `yaml:"tap_ring"`  // MiB
 	TapFlows         int            `yaml:"tap_flows"` // entries of the kernel's map
+	TapTunnels       []string       `yaml:"tap_tunnels"`
 	TapComplete      bool           `yaml:"tap_complete"`
 	Senders          []Sender       `yaml:"senders"`
 	SenderSources    []SenderSource `yaml:"sender_sources"`
@@ -278,6 +279,9 @@ const (
 	TapClsact = "clsact"
 	TapXDP    = "xdp"
 )
+
+// TapTunnels are the values of proxy.tap_tunnels.
+var TapTunnels = []string{"ip", "gre", "vxlan", "srv6"}
 
 // Sender is one prefix that the proxy serves.
 type Sender struct {

@@ -142,6 +142,7 @@ proxy: {ipv4: 192.0.2.1, taps: [eth0], accept_from: [192.0.2.0/24], senders: [{p
 	same("proxy.tap", c.Proxy.Tap, ref.Proxy.Tap)
 	same("proxy.tap_ring", c.Proxy.TapRing, ref.Proxy.TapRing)
 	same("proxy.tap_flows", c.Proxy.TapFlows, ref.Proxy.TapFlows)
+	same("proxy.tap_tunnels", len(c.Proxy.TapTunnels), len(ref.Proxy.TapTunnels))
 	same("proxy.advertise", c.Proxy.Advertise, ref.Proxy.Advertise)
 	same("proxy.readiness", c.Proxy.Readiness, ref.Proxy.Readiness)
 	same("proxy.pace", c.Proxy.Pace, ref.Proxy.Pace)
@@ -278,6 +279,8 @@ func TestBadInputNamesLineKeyAndRule(t *testing.T) {
 		{"suppress below one withdrawal", proxy + "  readiness: {damping: {suppress: 999}}\n", "line 7: proxy.readiness.damping.suppress: 999 is not between 1000 and 20000"},
 		{"reuse above suppress", proxy + "  readiness: {damping: {suppress: 1500, reuse: 1500}}\n", "line 7: proxy.readiness.damping.reuse: 1500 is not less than suppress, 1500"},
 		{"no such tap", proxy + "  tap: netmap\n", "line 7: proxy.tap: "},
+		{"no such tunnel", proxy + "  tap_tunnels: [gre, mpls]\n", "line 7: proxy.tap_tunnels[1]: "},
+		{"a tunnel twice", proxy + "  tap_tunnels: [gre, gre]\n", "line 7: proxy.tap_tunnels[1]: \"gre\" is given twice"},
 		{"too few flows", proxy + "  tap_flows: 10\n", "line 7: proxy.tap_flows: "},
 		{"open domain", "proxy:\n  ipv4: 192.0.2.1\n  taps: [eth0]\n  senders: [{prefix: 198.51.100.0/24}]\n", "line 2: proxy.accept_from: required"},
 		{"multicast router ID", "bgp:\n  as: 1\n  router_id: 224.0.0.1\n", "line 3: bgp.router_id: required: an IPv4 unicast address"},

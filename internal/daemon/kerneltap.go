@@ -50,7 +50,7 @@ func (l *learner) openKernel(s tapSettings) (runner, error) {
 	}
 	pins := l.pins.take(s.mode)
 	t, err := kernel.Open(kernel.Config{
-		Mode: s.mode, MaxFlows: s.flows, RingSize: ringOctets(s.ringMiB), Interval: sampleInterval, Pins: pins,
+		Mode: s.mode, MaxFlows: s.flows, RingSize: ringOctets(s.ringMiB), Interval: sampleInterval, Tunnels: s.tunnels, Pins: pins,
 	})
 	if err != nil {
 		l.pins.leave(pins)
@@ -137,7 +137,7 @@ func (k *kernelTap) adopt() error {
 // observe shows the map one packet.
 func (k *kernelTap) observe(e *kernel.Event) {
 	p := &k.p
-	if err := roce.ParseEthernet(e.Data, p); err != nil {
+	if err := roce.AllTunnels.ParseThrough(e.Data, p); err != nil { // of them, the program hands up what is configured
 		return // the program's parser takes what ours takes; a test of it holds that
 	}
 	if e.HasVLAN {

@@ -106,54 +106,67 @@ func TestCapturesGiveTheSamePairsThroughProgramAndRing(t *testing.T) {
 	for _, mode := range []kernel.Mode{kernel.TCX, kernel.XDP, kernel.Clsact} {
 		for _, name := range []string{"nvme-discover.pcap", "cm-write.pcap", "perftest-no-cm.pcap", "dc-negative.pcap"} {
 			t.Run(mode.String()+"/"+name, func(t *testing.T) {
-				a, b := taptest.Pair(t)
-				ring := tapOn(t, a, "va", tapSettings{ringMiB: 4})
-				program := tapOn(t, a, "va", tapSettings{tapChoice{program: true, mode: mode}, 4, 4096})
-				in := taptest.NeedInjector(t, b, "vb")
-				r, err := pcapgo.NewReader(testvectors.Open(t, name))
-				if err != nil {
-					t.Fatal(err)
-				}
-				var last time.Time
-				var sent uint64
-				for {
-					frame, info, err := r.ReadPacketData()
-					if errors.Is(err, io.EOF) {
-						break
-					}
-					if err != nil {
-						t.Fatal(err)
-					}
-					if !last.IsZero() { // the pace of the capture, without its pauses: votes must span a millisecond
-						time.Sleep(min(info.Timestamp.Sub(last), 200*time.Microsecond))
-					}
-					last = info.Timestamp
-					var p roce.Packet
-					if len(frame) > 1514 || roce.ParseEthernet(frame, &p) != nil {
-						continue
-					}
-					if err := in.Send(frame); err != nil {
-						t.Fatal(err)
-					}
-					sent++
-				}
-				if sent == 0 {
-					t.Fatal("no RoCEv2 packet")
-				}
-				testwait.UntilRight(t, func() string {
-					if n, m := ring.seen(), program.seen(); n != sent || m != sent {
-						return fmt.Sprintf("%d packets by the ring, %d by the program, of %d", n, m, sent)
-					}
-					if got, want := program.answers(), ring.answers(); got != want {
-						return fmt.Sprintf("answers\n%s\nof the ring\n%s", got, want)
-					}
-					return ""
-				})
-				if len(ring.answered) == 0 != (name == "dc-negative.pcap") {
-					t.Errorf("answers %v", ring.answered)
-				}
+				samePairs(t, mode, name, 0, func(frame []byte) []byte { return frame })
 			})
 		}
+	}
+	for _, w := range taptest.Wraps() {
+		t.Run(w.Name, func(t *testing.T) {
+			samePairs(t, kernel.TCX, "cm-write.pcap", w.Of, func(frame []byte) []byte { return taptest.Ethernet(w.Wrap(frame[14:])) })
+		})
+	}
+}
+
+// samePairs plays a capture, each frame as wrap gives it.
+func samePairs(t *testing.T, mode kernel.Mode, name string, tunnels roce.Tunnels, wrap func([]byte) []byte) {
+	a, b := taptest.Pair(t)
+	ring := tapOn(t, a, "va", tapSettings{ringMiB: 4, tunnels: tunnels})
+	program := tapOn(t, a, "va", tapSettings{tapChoice{program: true, mode: mode}, 4, 4096, tunnels})
+	in := taptest.NeedInjector(t, b, "vb")
+	r, err := pcapgo.NewReader(testvectors.Open(t, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last time.Time
+	var sent uint64
+	for {
+		frame, info, err := r.ReadPacketData()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !last.IsZero() { // the pace of the capture, without its pauses: votes must span a millisecond
+			time.Sleep(min(info.Timestamp.Sub(last), 200*time.Microsecond))
+		}
+		last = info.Timestamp
+		var p roce.Packet
+		if roce.ParseEthernet(frame, &p) != nil {
+			continue
+		}
+		if frame = wrap(frame); len(frame) > 1514 {
+			continue
+		}
+		if err := in.Send(frame); err != nil {
+			t.Fatal(err)
+		}
+		sent++
+	}
+	if sent == 0 {
+		t.Fatal("no RoCEv2 packet")
+	}
+	testwait.UntilRight(t, func() string {
+		if n, m := ring.seen(), program.seen(); n != sent || m != sent {
+			return fmt.Sprintf("%d packets by the ring, %d by the program, of %d", n, m, sent)
+		}
+		if got, want := program.answers(), ring.answers(); got != want {
+			return fmt.Sprintf("answers\n%s\nof the ring\n%s", got, want)
+		}
+		return ""
+	})
+	if len(ring.answered) == 0 != (name == "dc-negative.pcap") {
+		t.Errorf("answers %v", ring.answered)
 	}
 }
 

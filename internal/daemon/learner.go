@@ -140,7 +140,7 @@ func (l *learner) Close() error { return nil }
 func (l *learner) tapOpener(iface string, s tapSettings, book *ringBook) func() (runner, error) {
 	again := false
 	open := func() (runner, error) {
-		return openRing(iface, tap.Config{Interface: iface, Blocks: s.ringMiB * tapBlocksPerMiB}, l.group, book)
+		return openRing(iface, tap.Config{Interface: iface, Blocks: s.ringMiB * tapBlocksPerMiB, Tunnels: s.tunnels}, l.group, book)
 	}
 	if s.program {
 		open = func() (runner, error) { return l.openProgramTap(iface, s, book) }

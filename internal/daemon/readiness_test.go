@@ -139,7 +139,7 @@ func TestTheSenderFollowsThePartsOfTheProxy(t *testing.T) {
 		name, part, key string
 		reason          readiness.Reason
 	}{
-		{"a tap", "tap:lo", "tap:lo:16", readiness.TapDown},
+		{"a tap", "tap:lo", "tap:lo:16:none", readiness.TapDown},
 		{"the learner", "learner", "learner", readiness.SocketDown},
 		{"the raw sockets", "sender", "sender:raw", readiness.SocketDown},
 		{"the receiver", "translator:127.0.0.1:%PORT%", "translator:127.0.0.1:%PORT%", readiness.SocketDown},

@@ -18,7 +18,7 @@ func shownTo(flows *flowmap.Map, notRoCEv2 *atomic.Uint64) func(*tap.Frame) {
 	var p roce.Packet
 	o := flowmap.Observation{Packet: &p}
 	return func(f *tap.Frame) {
-		if err := roce.ParseEthernet(f.Data, &p); err != nil {
+		if err := roce.AllTunnels.ParseThrough(f.Data, &p); err != nil { // of them, the ring admits what is configured
 			if errors.Is(err, roce.ErrRoCEv1) {
 				flows.CountRoCEv1(1)
 			} else {

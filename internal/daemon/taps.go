@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	pncv1 "pncd/api/pnc/v1"
+	"pncd/dataplane/roce"
 	"pncd/dataplane/tap/kernel"
 	"pncd/internal/config"
 )
@@ -50,7 +51,19 @@ func checkTap(old, next *config.Proxy) (keys []string) {
 	if old.TapFlows != next.TapFlows {
 		keys = append(keys, fmt.Sprintf("proxy.tap_flows: %d -> %d with xdp", old.TapFlows, next.TapFlows))
 	}
+	if old, next := tunnelsOf(old), tunnelsOf(next); old != next {
+		keys = append(keys, fmt.Sprintf("proxy.tap_tunnels: %s -> %s with xdp", old, next))
+	}
 	return keys
+}
+
+// tunnelsOf are the outer headers that the taps look behind.
+func tunnelsOf(p *config.Proxy) (out roce.Tunnels) {
+	for _, name := range p.TapTunnels {
+		t, _ := roce.ParseTunnel(name) // the configuration was checked
+		out |= t
+	}
+	return out
 }
 
 // String names the kind, and why it is.
@@ -67,10 +80,11 @@ func (c tapChoice) kind() string {
 type tapSettings struct {
 	tapChoice
 	ringMiB, flows int
+	tunnels        roce.Tunnels
 }
 
 func (d *Daemon) tapSettings(p *config.Proxy, l *learner) tapSettings {
-	return tapSettings{l.choice(p.Tap), p.TapRing, p.TapFlows}
+	return tapSettings{l.choice(p.Tap), p.TapRing, p.TapFlows, tunnelsOf(p)}
 }
 
 // learnerKey is the key of the learner's own unit: one that reads rings needs nothing anew, whatever their size.
@@ -78,12 +92,12 @@ func (s *tapSettings) learnerKey() string {
 	if !s.program {
 		return "learner"
 	}
-	return fmt.Sprintf("learner:%v:%d:%d", s.mode, s.ringMiB, s.flows)
+	return fmt.Sprintf("learner:%v:%d:%d:%s", s.mode, s.ringMiB, s.flows, s.tunnels)
 }
 
 func (s *tapSettings) tapKey(iface string) string {
 	if !s.program {
-		return fmt.Sprintf("tap:%s:%d", iface, s.ringMiB)
+		return fmt.Sprintf("tap:%s:%d:%s", iface, s.ringMiB, s.tunnels)
 	}
 	return "tap:" + iface + ":" + s.learnerKey()
 }

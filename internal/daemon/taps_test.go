@@ -3,9 +3,11 @@ package daemon
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"pncd/dataplane/roce"
 	"pncd/dataplane/tap/kernel"
 	"pncd/internal/config"
 )
@@ -50,10 +52,18 @@ func TestXDPHasNoRoomForASecondProgram(t *testing.T) {
 		{proxy("xdp", 16, 1024), proxy("tcx", 32, 1024), 0},
 		{proxy("tcx", 16, 1024), proxy("tcx", 32, 2048), 0},
 		{nil, proxy("xdp", 16, 1024), 0},
+		{&config.Proxy{Tap: "xdp", TapTunnels: []string{"gre"}}, &config.Proxy{Tap: "xdp", TapTunnels: []string{"gre", "ip"}}, 1},
+		{&config.Proxy{Tap: "xdp", TapTunnels: []string{"ip", "gre"}}, &config.Proxy{Tap: "xdp", TapTunnels: []string{"gre", "ip"}}, 0},
 	} {
 		if got := checkTap(tc.old, tc.next); len(got) != tc.want {
 			t.Errorf("%+v to %+v: %q", tc.old, tc.next, got)
 		}
+	}
+}
+
+func TestEachTunnelOfTheConfigurationIsOneOfTheParser(t *testing.T) {
+	if all := tunnelsOf(&config.Proxy{TapTunnels: config.TapTunnels}); !slices.Equal(config.TapTunnels, roce.TunnelNames()) || all != roce.AllTunnels {
+		t.Errorf("%q, %s; want %q", config.TapTunnels, all, roce.TunnelNames())
 	}
 }
 
