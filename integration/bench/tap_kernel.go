@@ -23,7 +23,7 @@ func TapForwardingTCX() ([]Result, error) {
 
 // TapForwardingXDP is TapForwardingTCX with XDP.
 func TapForwardingXDP() ([]Result, error) {
-	return kernelTap("tap-forwarding-xdp", "tap-seen-xdp", kernel.XDP)
+	return kernelTap("tap-forwarding-xdp", "tap-seen-xdp", kernel.XDPNative)
 }
 
 func kernelTap(name, seenName string, mode kernel.Mode) (results []Result, err error) {
@@ -51,7 +51,7 @@ func kernelTap(name, seenName string, mode kernel.Mode) (results []Result, err e
 	}()
 
 	k := kernelChain{chain: c, tap: t}
-	if mode == kernel.XDPNative {
+	if mode != kernel.TCX {
 		if c.source, err = newFrameSource(c); err != nil {
 			return nil, err
 		}
@@ -88,24 +88,42 @@ type kernelChain struct {
 	tap *kernel.Tap
 }
 
-// decide shows the tap each flow once, and says of each that it is decided.
-func (k *kernelChain) decide() error {
+// decide shows the tap each flow, and says of each that it is decided. Frames that the router's queue has no room for are
+// lost, so that it may take more than one round.
+func (k *kernelChain) decide() (err error) {
 	detach, err := k.attach()
 	if err != nil {
 		return err
 	}
-	rounds := len(k.frames) / sendBatch
-	if k.source != nil {
-		rounds = (len(k.frames) + frameRuns - 1) / frameRuns
-	}
+	defer func() { err = errors.Join(err, detach()) }()
+	const rounds = 100
 	for range rounds {
-		if err := k.send(); err != nil {
-			return errors.Join(err, detach())
+		if err := k.sendAll(); err != nil {
+			return err
+		}
+		if err = k.follow(); !errors.Is(err, kernel.ErrNoFlow) {
+			return err
 		}
 	}
-	if err := detach(); err != nil {
-		return err
+	return err
+}
+
+// sendAll sends a frame of each flow.
+func (k *kernelChain) sendAll() error {
+	batch := sendBatch
+	if k.source != nil {
+		batch = frameRuns
 	}
+	for sent := 0; sent < len(k.frames); sent += batch {
+		if err := k.send(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// follow says of each flow that it is decided. Errors wrap kernel.ErrNoFlow where the tap has not seen one.
+func (k *kernelChain) follow() error {
 	var p roce.Packet
 	for _, f := range k.frames {
 		if err := roce.ParseEthernet(f, &p); err != nil {
