@@ -140,11 +140,14 @@ func ospfv3Detail(c marks.Config, l packet.LSA, out *pncv1.OspfLsa) error {
 		return err
 	case packet.V3Link:
 		l, err := packet.ParseV3Link(b)
+		if err != nil {
+			return err
+		}
 		line("address: %s, priority %d", l.Address, l.Priority)
 		for _, p := range l.Prefixes {
 			line("network: %s, options %#02x", p.Prefix, p.Options)
 		}
-		return err
+		return nil
 	case packet.V3EIntraAreaPrefix:
 		list, err := packet.ParseV3EIntraArea(b)
 		add(list.Prefixes)

@@ -115,13 +115,15 @@ type V3EIntraArea struct {
 }
 
 // ParseV3EIntraArea reads the body of an E-Intra-Area-Prefix LSA. TLVs of other types are left out.
-func ParseV3EIntraArea(b []byte) (l V3EIntraArea, err error) {
+func ParseV3EIntraArea(b []byte) (V3EIntraArea, error) {
 	if len(b) < intraAreaHeaderLen {
-		return l, fault(0, "E-Intra-Area-Prefix LSA", "%d octets, must be at least 12 (RFC 8362 section 4.8)", len(b))
+		return V3EIntraArea{}, fault(0, "E-Intra-Area-Prefix LSA", "%d octets, must be at least 12 (RFC 8362 section 4.8)", len(b))
 	}
-	l.Referenced = parseReferenced(b)
-	l.Prefixes, err = ParseV3ExtendedPrefixes(b[intraAreaHeaderLen:])
-	return l, shifted(err, intraAreaHeaderLen)
+	prefixes, err := ParseV3ExtendedPrefixes(b[intraAreaHeaderLen:])
+	if err != nil {
+		return V3EIntraArea{}, shifted(err, intraAreaHeaderLen)
+	}
+	return V3EIntraArea{Referenced: parseReferenced(b), Prefixes: prefixes}, nil
 }
 
 // Append writes the body.

@@ -53,11 +53,12 @@ func (k Key) IsGrace(v Version) bool {
 }
 
 // ParseGrace reads the body of a grace LSA. Of TLVs that come twice the first counts.
-func ParseGrace(v Version, b []byte) (g Grace, err error) {
+func ParseGrace(v Version, b []byte) (Grace, error) {
 	tlvs, err := ParseTLVs(b)
 	if err != nil {
-		return g, err
+		return Grace{}, err
 	}
+	var g Grace
 	seen := map[uint16]bool{}
 	for _, t := range tlvs {
 		want, known := graceLen(v, t.Type)
@@ -66,7 +67,7 @@ func ParseGrace(v Version, b []byte) (g Grace, err error) {
 			g.Unknown = append(g.Unknown, t)
 			continue
 		case len(t.Value) != want:
-			return g, fault(0, graceNames[t.Type], "%d octets, must be %d (RFC 3623 appendix A)", len(t.Value), want)
+			return Grace{}, fault(0, graceNames[t.Type], "%d octets, must be %d (RFC 3623 appendix A)", len(t.Value), want)
 		case seen[t.Type]:
 			continue
 		}
@@ -82,7 +83,7 @@ func ParseGrace(v Version, b []byte) (g Grace, err error) {
 	}
 	for _, typ := range []uint16{gracePeriodTLV, graceReasonTLV} {
 		if !seen[typ] {
-			return g, fault(len(b), graceNames[typ], "is not there, must be (RFC 3623 appendix A)")
+			return Grace{}, fault(len(b), graceNames[typ], "is not there, must be (RFC 3623 appendix A)")
 		}
 	}
 	return g, nil

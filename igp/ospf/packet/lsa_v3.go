@@ -126,10 +126,13 @@ func ParseV3Link(b []byte) (V3LinkLSA, error) {
 	if len(b) < linkHeaderLen {
 		return V3LinkLSA{}, fault(0, "link LSA", "%d octets, must be at least 24 (RFC 5340 section A.4.9)", len(b))
 	}
-	l := V3LinkLSA{Priority: b[0], Options: binary.BigEndian.Uint32(b) & 0xFFFFFF, Address: netip.AddrFrom16([16]byte(b[4:20]))}
-	var err error
-	l.Prefixes, err = parseV3Prefixes("link LSA", binary.BigEndian.Uint32(b[20:]), b, linkHeaderLen)
-	return l, err
+	prefixes, err := parseV3Prefixes("link LSA", binary.BigEndian.Uint32(b[20:]), b, linkHeaderLen)
+	if err != nil {
+		return V3LinkLSA{}, err
+	}
+	return V3LinkLSA{
+		Priority: b[0], Options: binary.BigEndian.Uint32(b) & 0xFFFFFF, Address: netip.AddrFrom16([16]byte(b[4:20])), Prefixes: prefixes,
+	}, nil
 }
 
 // Append writes the body.
