@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"pncd/api"
@@ -25,6 +26,8 @@ func TestListRecordsFilters(t *testing.T) {
 		{"sender", &pncv1.ListRecordsRequest{Filter: &pncv1.RecordFilter{Sender: "198.51.100.9"}}, []uint64{3}},
 		{"mapped sender", &pncv1.ListRecordsRequest{Filter: &pncv1.RecordFilter{Sender: "::ffff:198.51.100.9"}}, []uint64{3}},
 		{"QP", &pncv1.ListRecordsRequest{Filter: &pncv1.RecordFilter{DestinationQp: &qp}}, []uint64{1, 2}},
+		{"the default context", &pncv1.ListRecordsRequest{Filter: &pncv1.RecordFilter{Context: new(string)}}, []uint64{1, 2, 3}}, // 4 is about no flow
+		{"another context", &pncv1.ListRecordsRequest{Filter: &pncv1.RecordFilter{Context: proto.String("blue")}}, nil},
 		{"outcome", &pncv1.ListRecordsRequest{Filter: &pncv1.RecordFilter{Outcomes: []pncv1.Outcome{pncv1.Outcome_OUTCOME_PROXY_MALFORMED}}}, []uint64{4}},
 		{"time", &pncv1.ListRecordsRequest{Filter: &pncv1.RecordFilter{Since: timestamppb.New(apitest.Now.Add(-time.Minute)), Until: timestamppb.New(apitest.Now.Add(-10 * time.Second))}}, []uint64{2, 3}},
 	} {

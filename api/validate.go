@@ -150,6 +150,9 @@ func recordFilter(f *pncv1.RecordFilter) error {
 		}
 		*a.text = addrText(addr)
 	}
+	if err := contextName("filter.context", f.GetContext()); err != nil {
+		return err
+	}
 	if f.DestinationQp != nil {
 		if err := queuePair("filter.destination_qp", *f.DestinationQp); err != nil {
 			return err

@@ -103,6 +103,7 @@ func TestBadRequestsNameFieldAndRule(t *testing.T) {
 		{"records of a name", "filter.sender", "not an IP address", records(&pncv1.RecordFilter{Sender: "x"})},
 		{"records to a name", "filter.receiver", "not an IP address", records(&pncv1.RecordFilter{Receiver: "x"})},
 		{"records with a wide QP", "filter.destination_qp", "24 bits", records(&pncv1.RecordFilter{DestinationQp: &qp})},
+		{"records of a long context", "filter.context", "longer than", records(&pncv1.RecordFilter{Context: &long})},
 		{"records of no outcome", "filter.outcomes", "unspecified", records(&pncv1.RecordFilter{Outcomes: []pncv1.Outcome{0}})},
 		{"records of an unknown outcome", "filter.outcomes", "no value", records(&pncv1.RecordFilter{Outcomes: []pncv1.Outcome{63}})},
 		{"records since a bad time", "filter.since", "valid", records(&pncv1.RecordFilter{Since: &timestamppb.Timestamp{Nanos: -1}})},

@@ -2,6 +2,7 @@ package ctl
 
 import (
 	"context"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -184,6 +185,17 @@ func TestRecordsShowTheErrorOfTheSystem(t *testing.T) {
 	_, out, _ := pncctl(t, env, "records", "--outcome", "congestion-node/send-error")
 	if !strings.Contains(out, "sendmmsg: no buffer space") || strings.Count(out, "\n") != 2 {
 		t.Errorf("output = %q, want the error on one line", out)
+	}
+}
+
+func TestRecordsAreChosenByTheContextOfTheirFlow(t *testing.T) {
+	b, env := sample(t)
+	b.Records.Record(&evidence.Record{At: apitest.Now, Outcome: pncv1.Outcome_OUTCOME_NO_PROXY, Flow: evidence.Flow{Context: "blue", Sender: netip.MustParseAddr("192.0.2.77"), Receiver: netip.MustParseAddr("192.0.2.78")}})
+	for flag, want := range map[string][2]bool{"--context=blue": {true, false}, "--context=": {false, true}, "--limit=100": {true, true}} {
+		_, out, _ := pncctl(t, env, "records", flag)
+		if got := [2]bool{strings.Contains(out, "192.0.2.77"), strings.Contains(out, "translated")}; got != want {
+			t.Errorf("%s: in blue and in the default context %v, want %v\n%s", flag, got, want, out)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pncv1 "pncd/api/pnc/v1"
@@ -16,15 +17,19 @@ import (
 // recordFlags are the flags that choose records.
 type recordFlags struct {
 	sender, receiver, qp string
+	context              string
 	outcomes             []string
 	since, until         string
+	set                  *pflag.FlagSet
 }
 
 func (r *recordFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
+	r.set = f
 	f.StringVar(&r.sender, "sender", "", "only records about this sender")
 	f.StringVar(&r.receiver, "receiver", "", "only records about this receiver")
 	f.StringVar(&r.qp, "qp", "", "only records about this destination QP, decimal or 0x hexadecimal")
+	f.StringVar(&r.context, "context", "", "only records about flows of this context (VPN), \"\" for the default one; all when left out")
 	f.StringSliceVar(&r.outcomes, "outcome", nil, "only these outcomes, as in map-miss; proxy/paced for one part only")
 	f.StringVar(&r.since, "since", "", "only records from then on: how long ago (10m), or a time (RFC 3339)")
 	f.StringVar(&r.until, "until", "", "only records before then: how long ago, or a time; what follows ends at that time")
@@ -33,6 +38,9 @@ func (r *recordFlags) register(cmd *cobra.Command) {
 
 func (a *app) recordFilter(r *recordFlags) (*pncv1.RecordFilter, error) {
 	var f pncv1.RecordFilter
+	if r.set.Changed("context") {
+		f.Context = &r.context
+	}
 	var err error
 	if f.Sender, err = parseAddr("--sender", r.sender); err != nil {
 		return nil, err

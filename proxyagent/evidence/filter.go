@@ -17,6 +17,7 @@ type Filter struct {
 	Sender, Receiver netip.Addr // any when invalid
 	DestQP           uint32     // looked at with HasDestQP only
 	HasDestQP        bool
+	Context          *string    // of the flow; any when nil, the default one when empty
 	Outcomes         OutcomeSet // any when empty
 	Since, Until     time.Time  // from Since on, before Until; unbounded when zero
 }
@@ -40,6 +41,7 @@ func (f *Filter) Match(rec *Record) bool {
 	case f.Outcomes != 0 && !f.Outcomes.Has(rec.Outcome),
 		f.Sender.IsValid() && f.Sender != rec.Flow.Sender,
 		f.Receiver.IsValid() && f.Receiver != rec.Flow.Receiver,
+		f.Context != nil && (!rec.Flow.Sender.IsValid() || *f.Context != rec.Flow.Context),
 		f.HasDestQP && (!rec.Flow.Sender.IsValid() || f.DestQP != rec.Flow.DestQP),
 		!f.Since.IsZero() && rec.At.Before(f.Since),
 		!f.Until.IsZero() && !rec.At.Before(f.Until):
@@ -61,6 +63,7 @@ func FilterFromProto(p *pncv1.RecordFilter) (Filter, error) {
 	if f.Receiver, err = optionalAddr("filter.receiver", p.GetReceiver()); err != nil {
 		return Filter{}, err
 	}
+	f.Context = p.Context
 	if p.DestinationQp != nil {
 		f.DestQP, f.HasDestQP = p.GetDestinationQp(), true
 		if f.DestQP >= 1<<24 {

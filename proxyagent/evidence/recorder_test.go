@@ -209,6 +209,8 @@ func TestFilterChoosesByEachField(t *testing.T) {
 		{"other receiver", Filter{Receiver: sender}, false},
 		{"QP", Filter{HasDestQP: true, DestQP: 5}, true},
 		{"other QP", Filter{HasDestQP: true, DestQP: 6}, false},
+		{"the default context", Filter{Context: new(string)}, true},
+		{"another context", Filter{Context: &[]string{"blue"}[0]}, false},
 		{"QP not asked for", Filter{DestQP: 6}, true},
 		{"outcome", Filter{Outcomes: set(miss, 1)}, true},
 		{"other outcome", Filter{Outcomes: set(1)}, false},

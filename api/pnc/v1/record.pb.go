@@ -562,7 +562,9 @@ type RecordFilter struct {
 	// Only records from this time on.
 	Since *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=since,proto3" json:"since,omitempty"`
 	// Only records before this time.
-	Until         *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=until,proto3" json:"until,omitempty"`
+	Until *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=until,proto3" json:"until,omitempty"`
+	// Only flows of this context (VPN), empty for the default one; all when absent.
+	Context       *string `protobuf:"bytes,7,opt,name=context,proto3,oneof" json:"context,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -637,6 +639,13 @@ func (x *RecordFilter) GetUntil() *timestamppb.Timestamp {
 		return x.Until
 	}
 	return nil
+}
+
+func (x *RecordFilter) GetContext() string {
+	if x != nil && x.Context != nil {
+		return *x.Context
+	}
+	return ""
 }
 
 // Asks for records.
@@ -1076,15 +1085,18 @@ const file_pnc_v1_record_proto_rawDesc = "" +
 	"congestion\x18\b \x01(\v2\x18.pnc.v1.CongestionRecordH\x00R\n" +
 	"congestion\x12=\n" +
 	"\vtranslation\x18\t \x01(\v2\x19.pnc.v1.TranslationRecordH\x00R\vtranslationB\b\n" +
-	"\x06detail\"\x92\x02\n" +
+	"\x06detail\"\xbd\x02\n" +
 	"\fRecordFilter\x12\x16\n" +
 	"\x06sender\x18\x01 \x01(\tR\x06sender\x12\x1a\n" +
 	"\breceiver\x18\x02 \x01(\tR\breceiver\x12*\n" +
 	"\x0edestination_qp\x18\x03 \x01(\rH\x00R\rdestinationQp\x88\x01\x01\x12+\n" +
 	"\boutcomes\x18\x04 \x03(\x0e2\x0f.pnc.v1.OutcomeR\boutcomes\x120\n" +
 	"\x05since\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
-	"\x05until\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x05untilB\x11\n" +
-	"\x0f_destination_qp\"X\n" +
+	"\x05until\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x1d\n" +
+	"\acontext\x18\a \x01(\tH\x01R\acontext\x88\x01\x01B\x11\n" +
+	"\x0f_destination_qpB\n" +
+	"\n" +
+	"\b_context\"X\n" +
 	"\x12ListRecordsRequest\x12,\n" +
 	"\x06filter\x18\x01 \x01(\v2\x14.pnc.v1.RecordFilterR\x06filter\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\rR\x05limit\"\x7f\n" +
