@@ -20,7 +20,7 @@ type count struct {
 var ringFamilies = map[string]bool{"packets": true, "drops": true, "freezes": true, "link-downs": true}
 
 // gauges are counts of what there is now, which can fall.
-var gauges = map[string]bool{"kernel-flows": true, "destinations": true, "destinations-usable": true}
+var gauges = map[string]bool{"kernel-flows": true, "destinations": true, "destinations-usable": true, "neighbors": true}
 
 // Counters implements api.Node: the outcomes and everything else that is counted.
 func (d *Daemon) Counters() []*pncv1.Counter {

@@ -38,6 +38,24 @@ func igpStatusPart(name, link string, read func(context.Context) (igpSummary, er
 	return p
 }
 
+const helpNeighbors = "Neighbours on all interfaces now, by the state of the adjacency."
+
+// byState counts neighbours by state. All states are there, so that a query for one that nobody is in gives 0 and not
+// nothing.
+func byState[S interface {
+	~uint8
+	fmt.Stringer
+}](last S, states []string) map[string]uint64 {
+	out := map[string]uint64{}
+	for s := S(0); s <= last; s++ {
+		out[s.String()] = 0
+	}
+	for _, s := range states {
+		out[s]++
+	}
+	return out
+}
+
 // labelled are the counters of a part that one label tells apart.
 func labelled(part, name, help, label string, values map[string]uint64) (out []count) {
 	for value, n := range values {

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pncv1 "pncd/api/pnc/v1"
+	"pncd/igp/isis/adjacency"
 	"pncd/igp/isis/flooding"
 	"pncd/igp/isis/packet"
 	"pncd/igp/isis/speaker"
@@ -81,13 +82,18 @@ func (d *Daemon) isisCounts() (out []count) {
 		return nil
 	}
 	var refused, events []map[string]uint64
+	var states []string
 	for _, c := range st.GetCircuits() {
 		refused = append(refused, c.GetRefused())
+		for _, n := range c.GetNeighbors() {
+			states = append(states, n.GetState())
+		}
 	}
 	for _, l := range st.GetLevels() {
 		events = append(events, l.GetCounters())
 	}
 	return slices.Concat(
+		labelled("isis", "neighbors", helpNeighbors, "state", byState(adjacency.Up, states)),
 		labelled("isis", "dropped", "PDUs that were not used, by reason.", "reason", st.GetDropped()),
 		labelled("isis", "received", "PDUs received, by type.", "type", st.GetReceived()),
 		labelled("isis", "hellos-refused", "Hellos that made no adjacency, by reason.", "reason", sum(refused...)),

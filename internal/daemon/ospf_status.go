@@ -246,13 +246,16 @@ func (d *Daemon) ospfCounts() (out []count) {
 			continue
 		}
 		var refused, dropped []map[string]uint64
+		var states []string
 		for _, l := range r.GetLinks() {
 			refused = append(refused, l.GetRefused())
 			for _, n := range l.GetNeighbors() {
 				dropped = append(dropped, n.GetDropped())
+				states = append(states, n.GetState())
 			}
 		}
 		out = slices.Concat(out,
+			labelled(p.name, "neighbors", helpNeighbors, "state", byState(neighbor.Full, states)),
 			labelled(p.name, "dropped", "Packets that were not used, by reason.", "reason", r.GetDropped()),
 			labelled(p.name, "received", "Packets received, by type.", "type", r.GetReceived()),
 			labelled(p.name, "refused", "Packets that a link refused, by reason; of links that are up.", "reason", sum(refused...)),
