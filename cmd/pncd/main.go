@@ -48,6 +48,9 @@ func run(args []string) int {
 				return err
 			}
 			if check {
+				for _, w := range cfg.Warnings() {
+					fmt.Fprintf(os.Stderr, "pncd: %s: warning: %s\n", path, w)
+				}
 				fmt.Printf("%s: valid\n", path)
 				return nil
 			}

@@ -13,6 +13,7 @@ func TestCheckRefusesWhatAStartWouldRefuse(t *testing.T) {
 		want       int
 	}{
 		{"valid", neighbor + "}\n", 0},
+		{"valid, and does nothing", "ospfv2: {router_id: 192.0.2.1}\n", 0},
 		{"unknown key", "nod: x\n", exitUsage},
 		{"a rule of the file", "enabled: true\n", exitUsage},
 		{"a rule of the speaker", neighbor + ", multihop_ttl: 4}\n", exitUsage},

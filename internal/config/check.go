@@ -18,6 +18,7 @@ import (
 type checker struct {
 	root     *yaml.Node
 	problems []Problem
+	warnings []Problem
 }
 
 // want records a problem at key unless ok.
@@ -26,6 +27,13 @@ func (c *checker) want(ok bool, key, rule string, args ...any) {
 		return
 	}
 	c.problems = append(c.problems, Problem{Line: lineOf(c.root, key), Key: key, Rule: fmt.Sprintf(rule, args...)})
+}
+
+// advise records a warning at key unless ok: what is allowed, and does nothing.
+func (c *checker) advise(ok bool, key, rule string, args ...any) {
+	if !ok {
+		c.warnings = append(c.warnings, Problem{Line: lineOf(c.root, key), Key: key, Rule: fmt.Sprintf(rule, args...)})
+	}
 }
 
 // oneOf records a problem unless v is in the list.
@@ -43,8 +51,8 @@ func (c *checker) span(key string, v Duration, min, max time.Duration) {
 	c.want(v.Duration >= min && v.Duration <= max, key, "%s is not between %s and %s", v, min, max)
 }
 
-// check returns every problem of a decoded configuration.
-func check(cfg *Config, root *yaml.Node) []Problem {
+// check returns every problem of a decoded configuration, and what is no problem and does nothing.
+func check(cfg *Config, root *yaml.Node) (problems, warnings []Problem) {
 	c := &checker{root: root}
 	c.general(cfg)
 	c.static(cfg.Static)
@@ -76,7 +84,7 @@ func check(cfg *Config, root *yaml.Node) []Problem {
 	if cfg.Boundary != nil {
 		c.boundary(cfg)
 	}
-	return c.problems
+	return c.problems, c.warnings
 }
 
 func (c *checker) general(cfg *Config) {

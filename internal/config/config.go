@@ -32,6 +32,8 @@ type Config struct {
 	CongestionNode *CongestionNode `yaml:"congestion_node"` // nil: this node does not notify
 	Proxy          *Proxy          `yaml:"proxy"`           // nil: this node does not translate
 	Boundary       *Boundary       `yaml:"boundary"`        // nil: no border filter
+
+	warnings []Problem
 }
 
 // Log says what is logged and how.

@@ -115,7 +115,12 @@ func (c *checker) contexts(cfg *Config) map[string]*Context {
 		return byName
 	}
 	for i := range cfg.Proxy.Senders {
-		c.vpnSender(index("proxy.senders", i), &cfg.Proxy.Senders[i], byName)
+		s, at := &cfg.Proxy.Senders[i], index("proxy.senders", i)
+		c.vpnSender(at, s, byName)
+		if x := byName[s.Context]; x != nil && (s.Proxy == cfg.Proxy.IPv4 || s.Proxy == cfg.Proxy.IPv6) {
+			c.advise(x.HasPlace(), at+".context", "context %q has no place on this host: nothing is translated for the prefix", x.Name)
+			c.advise(cfg.Proxy.NRP != nil, at+".context", "without proxy.nrp no notification about a VPN is taken")
+		}
 	}
 	return byName
 }

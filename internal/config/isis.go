@@ -126,6 +126,7 @@ func (c *checker) isis(s *ISIS) {
 	c.waits("isis.timers.spf", t.SPFInitial, t.SPFSecond, t.SPF)
 	c.isisKeys("isis.level_1_keys", s.Level1Keys)
 	c.isisKeys("isis.level_2_keys", s.Level2Keys)
+	c.advise(len(s.Circuits) > 0, "isis.circuits", "none: this system speaks with nobody")
 	seen := map[string]int{}
 	for i := range s.Circuits {
 		x, at := &s.Circuits[i], index("isis.circuits", i)

@@ -47,11 +47,15 @@ func Parse(b []byte) (*Config, error) {
 		return nil, &Error{Problems: []Problem{{Rule: "only one YAML document is allowed"}}}
 	}
 	c.fillDefaults(&root)
-	if p := check(c, &root); len(p) > 0 {
-		return nil, &Error{Problems: p}
+	var problems []Problem
+	if problems, c.warnings = check(c, &root); len(problems) > 0 {
+		return nil, &Error{Problems: problems}
 	}
 	return c, nil
 }
+
+// Warnings lists what of the file is valid and does nothing, as an area without a link.
+func (c *Config) Warnings() []Problem { return c.warnings }
 
 // Problem is one rule broken by a configuration.
 type Problem struct {

@@ -49,6 +49,11 @@ func (c *checker) ospf(o *OSPF) {
 	c.span(in+"timers.ack_delay", t.AckDelay, 10*time.Millisecond, 60*time.Second)
 	c.waits(in+"timers.spf", t.SPFInitial, t.SPFSecond, t.SPF)
 	c.ospfAreas(in+"areas", o.Areas)
+	c.advise(len(o.Links) > 0, in+"links", "none: this router speaks with nobody")
+	for i, a := range o.Areas {
+		used := slices.ContainsFunc(o.Links, func(x OSPFLink) bool { return x.Area == a.ID })
+		c.advise(used || len(o.Links) == 0, index(in+"areas", i)+".id", "no link is in area %s: nothing is learned or marked there", a.ID)
+	}
 	seen := map[string]int{}
 	for i := range o.Links {
 		x, at := &o.Links[i], index(in+"links", i)

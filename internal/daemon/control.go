@@ -111,6 +111,7 @@ func (d *Daemon) Reload(context.Context) ([]string, error) {
 	for _, c := range changes {
 		d.log.WithField("change", c).Info("configuration")
 	}
+	d.warn(d.config.Load())
 	d.log.WithField("changes", len(changes)).Info("the configuration file was read again")
 	return changes, nil
 }

@@ -141,6 +141,7 @@ func bootID() string {
 // configuration file again. The error says what could not be opened, or which service failed.
 func (d *Daemon) Run(ctx context.Context, reload <-chan os.Signal) error {
 	cfg := d.config.Load()
+	d.warn(cfg)
 	listener, err := (&api.ListenConfig{
 		Address: cfg.API.Listen, Group: cfg.API.Group, TLS: tlsSettings(cfg.API.TLS),
 	}).Listen(ctx)
@@ -192,6 +193,13 @@ func (d *Daemon) Run(ctx context.Context, reload <-chan os.Signal) error {
 		services.start(d.ospfapi.name, d.ospfapi.Run)
 	}
 	return d.serve(ctx, services, reload)
+}
+
+// warn logs what of a configuration does nothing.
+func (d *Daemon) warn(c *config.Config) {
+	for _, w := range c.Warnings() {
+		d.log.WithFields(logrus.Fields{"key": w.Key, "line": w.Line}).Warn("the configuration: " + w.Rule)
+	}
 }
 
 // serve is Run once the services run.
