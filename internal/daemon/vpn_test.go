@@ -18,8 +18,9 @@ import (
 	"pncd/proxyagent/readiness"
 )
 
-// ownNamespace is a place for a VPN that every test has.
-const ownNamespace = "/proc/self/ns/net"
+// ownNamespace is a place for a VPN that every test has: that of the thread which opens it. The main thread, which
+// /proc/self is about, may be in another one, where a test has left it.
+const ownNamespace = "/proc/thread-self/ns/net"
 
 const vpnTemplate = template + `
   port_format2: %PORT2%
