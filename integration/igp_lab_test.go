@@ -58,8 +58,8 @@ type igpNode struct {
 // igpProxy is pa's address.
 const igpProxy = "10.255.0.11"
 
-// igpLabs numbers the labs of this process, which run beside each other.
-var igpLabs atomic.Uint32
+// labs numbers the labs of this process, which run beside each other.
+var labs atomic.Uint32
 
 // newIGPLab is a lab of nothing yet.
 func newIGPLab(t *testing.T, protocol igp) *igpLab {
@@ -83,7 +83,7 @@ func (l *igpLab) build(nodes []igpNode, links ...[2]string) {
 	l.t.Helper()
 	l.write("daemons", strings.Join(l.igp.daemons, "=yes\n")+"=yes\n")
 	var b strings.Builder
-	fmt.Fprintf(&b, "name: %s%d\ntopology:\n  nodes:\n", l.igp.name, igpLabs.Add(1))
+	fmt.Fprintf(&b, "name: %s%d\ntopology:\n  nodes:\n", l.igp.name, labs.Add(1))
 	for _, n := range nodes {
 		if n.image == "bridge" {
 			fmt.Fprintf(&b, "    %s: {kind: bridge}\n", n.name)

@@ -143,8 +143,15 @@ func testContext(t *testing.T) context.Context {
 	return ctx
 }
 
-// upBed starts the shared lab with edited files; when the test fails the daemons' logs are shown.
+// upBed starts the shared lab with edited files, beside other tests' labs.
 func upBed(t *testing.T, edit map[string]string) *bed.Bed {
+	t.Helper()
+	t.Parallel() // a lab mostly waits: for its start, for sessions, for timers
+	return upBedAlone(t, edit)
+}
+
+// upBedAlone does so while no other lab is up; when the test fails the daemons' logs are shown.
+func upBedAlone(t *testing.T, edit map[string]string) *bed.Bed {
 	t.Helper()
 	needLab(t)
 	pncd := pncdBinary(t) // the first time it is built, which may take longer than a lab

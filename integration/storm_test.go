@@ -90,7 +90,7 @@ router bgp`) {
 		"        - proxy.frr.conf:/etc/frr/frr.conf\n        - "+daemons+":/etc/frr/daemons\n") {
 		files[name] = text
 	}
-	return upBed(t, files)
+	return upBedAlone(t, files)
 }
 
 // sessions are the routing sessions of the proxy's pncd, and since when each is up.

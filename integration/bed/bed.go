@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -75,6 +77,9 @@ type Bed struct {
 	files             string // folder of topology and configurations
 }
 
+// beds numbers the unique labs of this process, which run beside each other.
+var beds atomic.Uint32
+
 // Up writes the files, starts the lab and connects to both pncd. Down must be called.
 func Up(ctx context.Context, opt Options) (*Bed, error) {
 	dir, err := os.MkdirTemp("", "pncd-bed-")
@@ -99,6 +104,9 @@ func (b *Bed) up(ctx context.Context, opt Options) error {
 	lopt := lab.Options{Temporary: []string{b.files}, Unique: opt.Unique, Dir: opt.Dir, RemoveDir: opt.RemoveDir, StateDir: opt.StateDir, Log: opt.Log}
 	if opt.Pncd != "" {
 		lopt.Programs = map[string]string{"pncd": opt.Pncd}
+	}
+	if opt.Unique {
+		topo.Name += strconv.FormatUint(uint64(beds.Add(1)), 10)
 	}
 	if b.Lab, err = lab.Up(ctx, topo, lopt); err != nil {
 		return err
