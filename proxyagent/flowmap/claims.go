@@ -91,29 +91,6 @@ func (c *claims) takeRevoked() []*link {
 	return list
 }
 
-// holder returns the link of this shard that holds an (address, QP), if any. One of another shard loses it:
-// the QP's owner is known to use it anew.
-func (sh *shard) holder(k claimKey) (l *link, elsewhere bool) {
-	m := sh.m
-	c := &m.claims
-	c.mu.Lock()
-	l = c.held[k]
-	e, settled := m.settled.holder(k)
-	switch {
-	case l != nil && m.shardOf(&l.streams[0].pair.key) != sh:
-		m.lose(l)
-		l, elsewhere = nil, true
-	case l == nil && settled && m.shardOf(&m.settled.at(e).pair.Load().key) != sh:
-		m.loseSettled(e)
-		elsewhere = true
-	}
-	c.mu.Unlock()
-	if l == nil && settled && !elsewhere {
-		l = sh.unsettle(e)
-	}
-	return l, elsewhere
-}
-
 // release gives up what l holds.
 func (c *claims) release(l *link) {
 	c.mu.Lock()

@@ -138,25 +138,49 @@ func (sh *shard) cmReplaced(e *exchange, at int64) {
 
 // cmFree ends the connection that a QP has, because its owner connects it anew. It reports false when the
 // connection is live and the datagram does not come the way that the QP's own packets come: then it is not
-// believed (rule 11). That way is not known of a pair that was settled: while it is live, no datagram is believed, and
-// the requester's next try is, once the pair has been silent for a second.
+// believed (rule 11). That way is not known of a settled pair: while it is live, no datagram is believed, and votes must
+// find the new connection.
 func (sh *shard) cmFree(o *Observation, context uint32, owner netip.Addr, qp uint32, at int64) bool {
-	l, elsewhere := sh.holder(claimKey{owner.As16(), context, qp})
-	if elsewhere {
-		sh.m.version.Add(1)
-	}
-	if l == nil {
-		return true
-	}
-	for _, s := range l.streams { // the owner's own packets go to the other side
-		if s.pair.addr[1-s.side] == owner && s.packets > 0 && at-max(s.lastAt, sh.m.tapSeen(s)) <= liveFor && !s.id.sameSource(o) {
-			return false
+	m, c, k := sh.m, &sh.m.claims, claimKey{owner.As16(), context, qp}
+	c.mu.Lock()
+	l := c.held[k]
+	e, settled := m.settled.holder(k)
+	free, ours := true, false
+	switch {
+	case l != nil:
+		free, ours = !m.ownedElsewhere(l, owner, o, at), m.shardOf(&l.streams[0].pair.key) == sh
+		if free && !ours {
+			m.lose(l)
+		}
+	case settled:
+		r := m.settled.at(e)
+		free, ours = at-m.settledSideSeen(r, 1-e.side()) > liveFor, m.shardOf(&r.pair.Load().key) == sh
+		if free && !ours {
+			m.loseSettled(e)
 		}
 	}
-	if l.streams[0].link == l {
+	c.mu.Unlock()
+	switch {
+	case free && ours:
+		if l == nil {
+			l = sh.unsettle(e)
+		}
 		sh.contradict(l, at, "a newer CM exchange uses its QP")
+	case free && (l != nil || settled):
+		m.version.Add(1)
 	}
-	return true
+	return free
+}
+
+// ownedElsewhere says whether the owner of one of a link's QPs sends, and another way than the packet came. It needs no
+// shard's lock.
+func (m *Map) ownedElsewhere(l *link, owner netip.Addr, o *Observation, at int64) bool {
+	for _, s := range l.streams { // the owner's own packets go to the other side
+		if s.pair.addr[1-s.side] == owner && s.meta.Load()&metaSeen != 0 && at-max(s.lastSeen.Load(), m.tapSeen(s)) <= liveFor && !s.id.sameSource(o) {
+			return true
+		}
+	}
+	return false
 }
 
 // cmREP completes an exchange: from now on the pair is usable.

@@ -1,6 +1,7 @@
 package flowmap
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 
@@ -245,13 +246,22 @@ func TestCMNewerExchangeContradictsAtOnce(t *testing.T) {
 }
 
 func TestCMFromElsewhereDoesNotEndALivePair(t *testing.T) {
-	l, d := testDialogue(t)
-	d.connect()
-	l.exchange(d.c, d.psnB, 3)
-	forged := newDialogue(l, d.c, 300)
-	forged.c.ab.ifIndex, forged.c.ab.mac = 9, 9
-	forged.req()
-	l.paired(d.c, SourceCM)
+	for _, to := range []netip.Addr{hostB, hostC} { // the pair's own shard, and another one
+		l, d := testDialogue(t)
+		d.connect()
+		l.exchange(d.c, d.psnB, 3)
+		again := newDialogue(l, newConn(hostA, to, d.c.ba.qp, 0x99, 49152, 49152), 300)
+		forged := *again
+		forged.c.ab.ifIndex, forged.c.ab.mac = 9, 9
+		forged.req()
+		l.paired(d.c, SourceCM)
+		if n := l.m.Counters().CMMismatch; n != 1 {
+			t.Fatalf("%d mismatches, want 1", n)
+		}
+		again.req() // A itself
+		l.want(d.c.ab, Contradicted, 0)
+		l.want(d.c.ba, Contradicted, 0)
+	}
 }
 
 func TestCMAnswerFromElsewhereDoesNotEndALivePair(t *testing.T) {

@@ -1,18 +1,29 @@
 package flowmap
 
-import "pncd/dataplane/roce"
+import (
+	"sync/atomic"
+
+	"pncd/dataplane/roce"
+)
 
 // identity is what a forger of packets can't easily match: how a stream's packets reach the tap (rule 11).
 type identity struct {
-	set     bool
-	ttl     uint8
-	mac     [6]byte
-	ifIndex int32
+	way atomic.Uint64 // source MAC and interface; 0: not known. Read without the shard's lock, too
+	ttl uint8
 }
 
-func identityOf(o *Observation) identity {
-	return identity{set: true, ttl: o.Packet.TTL, mac: o.Packet.SrcMAC, ifIndex: int32(o.IfIndex)}
+func wayOf(o *Observation) uint64 {
+	mac := &o.Packet.SrcMAC
+	return uint64(mac[0])<<56 | uint64(mac[1])<<48 | uint64(mac[2])<<40 | uint64(mac[3])<<32 | uint64(mac[4])<<24 | uint64(mac[5])<<16 |
+		uint64(uint16(o.IfIndex))
 }
+
+func (i *identity) take(o *Observation) {
+	i.way.Store(wayOf(o))
+	i.ttl = o.Packet.TTL
+}
+
+func (i *identity) known() bool { return i.way.Load() != 0 }
 
 // fits says whether a packet looks as the stream's packets did before.
 func (i *identity) fits(o *Observation) bool {
@@ -20,9 +31,7 @@ func (i *identity) fits(o *Observation) bool {
 	return i.sameSource(o) && d >= -ttlSlack && d <= ttlSlack
 }
 
-func (i *identity) sameSource(o *Observation) bool {
-	return i.ifIndex == int32(o.IfIndex) && i.mac == o.Packet.SrcMAC
-}
+func (i *identity) sameSource(o *Observation) bool { return i.way.Load() == wayOf(o) }
 
 // admit applies rule 11. A stream whose packets stopped for a second while others like it come another
 // way has been rerouted: it takes the new way, and the votes so far are dropped. It reports whether
@@ -31,12 +40,12 @@ func (sh *shard) admit(s *stream, o *Observation, at int64) bool {
 	b := o.Before
 	own := s.packets != 0 && at-s.lastAt <= liveFor // packets that come the stream's way
 	switch {
-	case s.id.set:
+	case s.id.known():
 		if s.id.fits(o) {
 			return true
 		}
 	case b == nil || !b.Foreign:
-		s.id = identityOf(o)
+		s.id.take(o)
 		return true
 	default:
 		own = at-b.LastSeen.UnixNano() <= liveFor
@@ -45,7 +54,7 @@ func (sh *shard) admit(s *stream, o *Observation, at int64) bool {
 	if own {
 		return false
 	}
-	s.id = identityOf(o)
+	s.id.take(o)
 	sh.dropVotes(s)
 	return true
 }

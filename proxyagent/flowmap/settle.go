@@ -289,6 +289,11 @@ func (r *settledPair) flowID(side uint8) FlowID {
 	return FlowID{k, r.tapVLAN(side), r.port(side)}
 }
 
+// settledSideSeen is when a packet to a side of a settled pair was last seen, by the tap if not by the map.
+func (m *Map) settledSideSeen(r *settledPair, side uint8) int64 {
+	return max(m.settled.time(r.seen[side].Load()), m.flowSeen(r.flowID(side)))
+}
+
 // settledTapSeen is when the tap saw a settled pair last, in unix nanoseconds; 0 when it does not know.
 func (m *Map) settledTapSeen(r *settledPair) int64 {
 	return max(m.flowSeen(r.flowID(0)), m.flowSeen(r.flowID(1)))
