@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"syscall"
@@ -123,11 +122,11 @@ func attachFilter(fd int, program []bpf.Instruction) error {
 func (b *badSums) take(names *ifNames, fn func([]Datagram)) (lost uint64, err error) {
 	total, err := b.total.take() // before the socket is read, or what comes in between would be lost ones
 	if err != nil {
-		return 0, closedAsNet(err)
+		return 0, err
 	}
 	drops, err := b.drops.take()
 	if err != nil {
-		return 0, closedAsNet(err)
+		return 0, err
 	}
 	read := uint64(0)
 	for range badRounds {
@@ -137,7 +136,7 @@ func (b *badSums) take(names *ifNames, fn func([]Datagram)) (lost uint64, err er
 			now = time.Now()
 		})
 		if err != nil {
-			return 0, closedAsNet(err)
+			return 0, err
 		}
 		if n == 0 {
 			break
@@ -155,14 +154,6 @@ func (b *badSums) take(names *ifNames, fn func([]Datagram)) (lost uint64, err er
 		b.unread = 0 // the rest came to other ports
 	}
 	return lost, nil
-}
-
-// closedAsNet makes the error of a closed file that of a closed socket, which this is.
-func closedAsNet(err error) error {
-	if errors.Is(err, os.ErrClosed) {
-		return net.ErrClosed
-	}
-	return err
 }
 
 // strip takes the headers off: over IPv4 a raw socket gives the IP header too (raw(7)).

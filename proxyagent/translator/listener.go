@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -36,6 +37,7 @@ type Listener struct {
 	names   ifNames
 	drops   dropCounter
 	bad     *badSums
+	closed  atomic.Bool
 	readErr error
 	readN   int
 	tryRead func(fd uintptr) bool // allocated once
@@ -172,21 +174,26 @@ func (l *Listener) poll() ([]Datagram, error) {
 }
 
 // Refused hands over the datagrams with wrong checksums that came since the last call, valid during
-// the call of fn, and gives what else the kernel dropped.
+// the call of fn, and gives what else the kernel dropped. The error is net.ErrClosed, or the system's.
 func (l *Listener) Refused(fn func([]Datagram)) (Loss, error) {
 	bad, err := l.bad.take(&l.names, fn)
-	if err != nil {
-		return Loss{}, err
+	var overflow uint64
+	if err == nil {
+		overflow, err = l.drops.take()
 	}
-	overflow, err := l.drops.take()
-	return Loss{Overflow: overflow, BadChecksum: bad}, err
+	switch {
+	case err == nil:
+		return Loss{Overflow: overflow, BadChecksum: bad}, nil
+	case l.closed.Load(): // each kind of descriptor says it in its own words
+		return Loss{}, net.ErrClosed
+	}
+	return Loss{}, err
 }
 
-// Close closes the socket. It may be called more than once.
+// Close closes the sockets. It may be called more than once.
 func (l *Listener) Close() error {
-	err := l.conn.Close()
-	if errors.Is(err, net.ErrClosed) {
+	if l.closed.Swap(true) {
 		return nil
 	}
-	return errors.Join(err, l.bad.close())
+	return errors.Join(l.conn.Close(), l.bad.close())
 }

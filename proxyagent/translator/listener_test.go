@@ -228,6 +228,23 @@ func TestServeEndsWhenASocketFails(t *testing.T) {
 	}
 }
 
+// Whichever of its sockets notices first, and wherever it is: a look at the raw one is under way here.
+func TestAListenerThatIsClosedWhileItReadsSaysSo(t *testing.T) {
+	enterNetns(t, "203.0.113.1/32", "203.0.113.9/32")
+	l := listen(t, ListenConfig{Address: netip.AddrPortFrom(proxy4, 0)})
+	if sent, err := openSender(t).Send(packetsTo(t, l, 1, func(int) bool { return true })); sent != 1 {
+		t.Fatal(err)
+	}
+	closed := false
+	_, err := l.Refused(func([]Datagram) {
+		closed = true
+		l.Close()
+	})
+	if !closed || !errors.Is(err, net.ErrClosed) {
+		t.Errorf("closed: %v, error %v", closed, err)
+	}
+}
+
 func TestReadingDoesNotAllocate(t *testing.T) {
 	enterNetns(t, "203.0.113.1/32", "203.0.113.9/32")
 	l := listen(t, ListenConfig{Address: netip.AddrPortFrom(proxy4, 0)})
