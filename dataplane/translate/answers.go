@@ -202,17 +202,19 @@ func (a *answers) pacing(q sourceQP) (*pacing, error) {
 		return p, nil
 	}
 	p := &pacing{index: uint32(len(a.paces)), of: q}
+	var oldest *list.Element
 	if len(a.paces) >= 2*int(a.limit) {
-		oldest := a.idle.Front()
-		last := a.idle.Remove(oldest).(*pacing)
-		delete(a.paces, last.of)
-		p.index = last.index
+		oldest = a.idle.Front()
+		p.index = oldest.Value.(*pacing).index
 	}
-	p.idle = a.idle.PushBack(p)
-	a.paces[q] = p
 	if err := a.maps.Paces.Update(p.index, &translatePace{}, ebpf.UpdateAny); err != nil {
 		return nil, err
 	}
+	if oldest != nil {
+		delete(a.paces, a.idle.Remove(oldest).(*pacing).of)
+	}
+	p.idle = a.idle.PushBack(p)
+	a.paces[q] = p
 	return p, nil
 }
 
