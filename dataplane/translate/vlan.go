@@ -16,21 +16,26 @@ func hiddenVLANs(ifIndex int, name string) error {
 		return fmt.Errorf("list interfaces: %w", err)
 	}
 	for _, l := range links {
-		if l.Type() != "vlan" || l.Attrs().ParentIndex != ifIndex {
-			continue
-		}
-		if off, err := takesTagsOff(name); err != nil || off {
-			return fmt.Errorf("%w: %s is on it, and rx-vlan-offload is on: 'ethtool -K %s rxvlan off' (%v)", ErrVLAN, l.Attrs().Name, name, err)
+		if l.Type() == "vlan" && l.Attrs().ParentIndex == ifIndex {
+			return keepsTags(name, l.Attrs().Name)
 		}
 	}
 	return nil
 }
 
-// Of linux/ethtool.h.
-const (
-	ethtoolGetFlags = 0x25   // ETHTOOL_GFLAGS
-	flagRxVLAN      = 1 << 8 // ETH_FLAG_RXVLAN
-)
+// keepsTags is an error when the adapter of an interface takes the tags of a VLAN interface on it off, or may.
+func keepsTags(name, vlan string) error {
+	switch off, err := takesTagsOff(name); {
+	case err != nil:
+		return fmt.Errorf("%w: %s is on it, and whether rx-vlan-offload is on is not known: %w", ErrVLAN, vlan, err)
+	case off:
+		return fmt.Errorf("%w: %s is on it, and rx-vlan-offload is on: 'ethtool -K %s rxvlan off'", ErrVLAN, vlan, name)
+	}
+	return nil
+}
+
+// flagRxVLAN is ETH_FLAG_RXVLAN of linux/ethtool.h.
+const flagRxVLAN = 1 << 8
 
 // takesTagsOff asks whether rx-vlan-offload is on.
 func takesTagsOff(name string) (bool, error) {
@@ -39,7 +44,7 @@ func takesTagsOff(name string) (bool, error) {
 		return false, err
 	}
 	defer unix.Close(fd)
-	value := struct{ cmd, data uint32 }{cmd: ethtoolGetFlags}
+	value := struct{ cmd, data uint32 }{cmd: unix.ETHTOOL_GFLAGS}
 	var request struct {
 		name [unix.IFNAMSIZ]byte
 		data unsafe.Pointer
