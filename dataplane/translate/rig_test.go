@@ -37,7 +37,7 @@ const testPort = 1021
 
 // place is a namespace with two interfaces, va and wa, behind which the senders are.
 type place struct {
-	ns, peer     *taptest.NS
+	ns           *taptest.NS
 	inner, outer uint32 // indexes of va and wa
 	macs         map[uint32][6]byte
 	next         map[uint32][6]byte // of the neighbours
@@ -46,7 +46,7 @@ type place struct {
 func newPlace(t testing.TB) *place {
 	t.Helper()
 	a, b := taptest.Pair(t)
-	p := &place{ns: a, peer: b, macs: map[uint32][6]byte{}, next: map[uint32][6]byte{}}
+	p := &place{ns: a, macs: map[uint32][6]byte{}, next: map[uint32][6]byte{}}
 	if err := taptest.Veth(a, "wa", b, "wb"); err != nil {
 		t.Fatal(err)
 	}

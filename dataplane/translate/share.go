@@ -20,7 +20,6 @@ const (
 	NotOurPrefix Outcome = 40
 	Paced        Outcome = 47
 	RateLimited  Outcome = 48
-	SendError    Outcome = 50
 )
 
 // requestLen is that of the program's struct request.
