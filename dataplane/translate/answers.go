@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
-	"golang.org/x/sys/unix"
 
 	"pncd/dataplane/roce"
+	"pncd/dataplane/tap/kernel"
 )
 
 // Flow names a flow as a notification does.
@@ -122,7 +122,9 @@ func (f *Flow) key() translateFlowKey {
 }
 
 func (a *answers) put(f Flow, ans *Answer) error {
-	v := translateReady{Key: f.key(), Version: ans.Version, SourceQp: ans.CNP.DestQP}
+	var clock kernel.WallClock
+	clock.Compare(time.Now())
+	v := translateReady{Key: f.key(), Version: ans.Version, SourceQp: ans.CNP.DestQP, Until: clock.Mono(ans.Until)}
 	if err := v.template(ans.CNP); err != nil {
 		return err
 	}
@@ -147,9 +149,7 @@ func (a *answers) put(f Flow, ans *Answer) error {
 	if err == nil {
 		a.use(p)
 		v.Pace = p.index
-		if v.Until, err = monotonic(ans.Until); err == nil {
-			err = a.maps.Answers.Update(e.index, &translateAnswer{Ready: v}, ebpf.UpdateLock)
-		}
+		err = a.maps.Answers.Update(e.index, &translateAnswer{Ready: v}, ebpf.UpdateLock)
 		if err == nil && !there {
 			err = a.maps.Flows.Update(&v.Key, e.index, ebpf.UpdateAny)
 		}
@@ -229,21 +229,4 @@ func (a *answers) unuse(p *pacing) {
 	if p.uses--; p.uses == 0 {
 		p.idle = a.idle.PushBack(p)
 	}
-}
-
-// monotonic turns a wall time into CLOCK_MONOTONIC.
-func monotonic(at time.Time) (uint64, error) {
-	now, err := monotonicNow()
-	if err != nil {
-		return 0, err
-	}
-	return uint64(max(int64(now)+int64(time.Until(at)), 0)), nil
-}
-
-func monotonicNow() (uint64, error) {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
-		return 0, fmt.Errorf("clock: %w", err)
-	}
-	return uint64(ts.Nano()), nil
 }

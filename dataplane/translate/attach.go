@@ -3,11 +3,15 @@ package translate
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"pncd/dataplane/tap/kernel"
 )
 
 // Attachment is the program on one interface. It goes with the process: a bpf_link is not kept without its owner.
@@ -24,18 +28,18 @@ type Attachment struct {
 // has no XDP, in the stack. Notifications that come in by it are decided when accepted, else they are not of the
 // domain; CNPs may leave by it.
 //
-// Errors wrap ErrNoInterface, ErrPermission, ErrNotSupported, ErrBusy, ErrVLAN and ErrClosed.
+// Errors wrap kernel.ErrNoInterface, ErrPermission, ErrNotSupported and ErrBusy, and ErrVLAN and ErrClosed.
 func (t *Translator) Attach(name string, accepted bool) (*Attachment, error) {
 	fail := func(err error) (*Attachment, error) {
 		return nil, fmt.Errorf("kernel translator: %s: %w", name, err)
 	}
 	l, err := netlink.LinkByName(name)
 	if err != nil {
-		return fail(fmt.Errorf("%w: create it, or correct its name in the configuration (%w)", ErrNoInterface, err))
+		return fail(fmt.Errorf("%w: create it, or correct its name in the configuration (%w)", kernel.ErrNoInterface, err))
 	}
 	attrs := l.Attrs()
 	if len(attrs.HardwareAddr) != 6 {
-		return fail(fmt.Errorf("%w: it is no Ethernet interface", ErrNotSupported))
+		return fail(fmt.Errorf("%w: it is no Ethernet interface", kernel.ErrNotSupported))
 	}
 	if err := hiddenVLANs(attrs.Index, name); err != nil {
 		return fail(err)
@@ -86,14 +90,21 @@ func attach(prog *ebpf.Program, ifIndex int) (l link.Link, native bool, err erro
 		case err == nil:
 			return l, mode == link.XDPDriverMode, nil
 		case errors.Is(err, unix.EBUSY), errors.Is(err, unix.EEXIST):
-			return nil, false, fmt.Errorf("%w, and there can be one only: 'ip link show' names it, 'ip link set ... xdp off' or the end of its program takes it off; a learner in mode xdp is one, too (%w)", ErrBusy, err)
+			return nil, false, fmt.Errorf("%w, and there can be one only: 'ip link show' names it, 'ip link set ... xdp off' or the end of its program takes it off; a learner in mode xdp is one, too (%w)", kernel.ErrBusy, err)
 		case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOTSUP), errors.Is(err, unix.ERANGE):
 			// No XDP in the driver, or not with these settings (MTU, offloads): in the stack, then.
 		default:
-			return nil, false, explain(err)
+			return nil, false, kernel.Explain(err)
 		}
 	}
-	return nil, false, fmt.Errorf("%w: neither its driver nor the stack takes the program (%w)", ErrNotSupported, err)
+	return nil, false, fmt.Errorf("%w: neither its driver nor the stack takes the program (%w)", kernel.ErrNotSupported, err)
+}
+
+// Attachments lists where the program is, in no order.
+func (t *Translator) Attachments() []*Attachment {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Collect(maps.Values(t.attached))
 }
 
 // Interface returns the interface's name as given to Attach.
@@ -120,7 +131,7 @@ func (a *Attachment) Close() error {
 	return nil
 }
 
-// Check returns nil while the program is on the interface, and an error that wraps ErrNoInterface once that was deleted
+// Check returns nil while the program is on the interface, and an error that wraps kernel.ErrNoInterface once that was deleted
 // or has left the namespace.
 func (a *Attachment) Check() error {
 	info, err := a.link.Info()
@@ -128,7 +139,7 @@ func (a *Attachment) Check() error {
 		return fmt.Errorf("kernel translator: %s: link: %w", a.name, err)
 	}
 	if xdp := info.XDP(); xdp == nil || xdp.Ifindex != uint32(a.ifIndex) {
-		return fmt.Errorf("kernel translator: %s: %w any more", a.name, ErrNoInterface)
+		return fmt.Errorf("kernel translator: %s: %w any more", a.name, kernel.ErrNoInterface)
 	}
 	return nil
 }

@@ -7,10 +7,6 @@ import (
 	"net/netip"
 	"os"
 	"time"
-
-	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/link"
-	"golang.org/x/sys/unix"
 )
 
 // Defaults of Config.
@@ -50,15 +46,11 @@ type Policy struct {
 	RecordOneIn int
 }
 
-// Errors, matched with errors.Is.
+// Errors beside those of package kernel, matched with errors.Is.
 var (
-	ErrPermission   = errors.New("needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN")
-	ErrNotSupported = errors.New("not supported by this kernel")
-	ErrNoInterface  = errors.New("no such interface")
-	ErrBusy         = errors.New("another XDP program is on the interface")
-	ErrVLAN         = errors.New("VLANs whose tags the adapter takes off")
-	ErrFull         = errors.New("no room for another answer")
-	ErrClosed       = errors.New("translator is closed")
+	ErrVLAN   = errors.New("VLANs whose tags the adapter takes off")
+	ErrFull   = errors.New("no room for another answer")
+	ErrClosed = errors.New("translator is closed")
 )
 
 func (c Config) withDefaults() (Config, error) {
@@ -112,24 +104,4 @@ func (p *Policy) Validate() error {
 		}
 	}
 	return nil
-}
-
-// explain makes an error of the kernel one that says what to do.
-func explain(err error) error {
-	var refused *ebpf.VerifierError // its errno may be EACCES
-	switch {
-	case errors.As(err, &refused) && len(refused.Log) > 0 && has(unix.CAP_PERFMON):
-	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
-		return fmt.Errorf("%w: run as root or grant the capabilities (%w)", ErrPermission, err)
-	case errors.Is(err, ebpf.ErrNotSupported), errors.Is(err, link.ErrNotSupported):
-		return fmt.Errorf("%w: %w", ErrNotSupported, err)
-	}
-	return err
-}
-
-// has reports whether the calling thread has a capability.
-func has(capability uint) bool {
-	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var set [2]unix.CapUserData
-	return unix.Capget(&head, &set[0]) == nil && set[capability/32].Effective&(1<<(capability%32)) != 0
 }

@@ -13,6 +13,7 @@ import (
 
 	pncv1 "pncd/api/pnc/v1"
 	"pncd/dataplane/roce"
+	"pncd/dataplane/tap/kernel"
 	"pncd/proxyagent/evidence"
 	"pncd/proxyagent/flowmap"
 	"pncd/proxyagent/message"
@@ -129,12 +130,11 @@ func newDifferential(t *testing.T) *differential {
 	if err := b.place.ns.Addr("va", netip.PrefixFrom(localSender, 32)); err != nil {
 		t.Fatal(err)
 	}
-	mono, err := monotonicNow()
-	if err != nil {
-		t.Fatal(err)
-	}
+	start := time.Now()
+	var clock kernel.WallClock
+	clock.Compare(start)
 	d := &differential{
-		bench: b, r: rand.New(rand.NewPCG(1, 2)), flows: knowledge{}, policy: testPolicy(), start: time.Now(), mono: mono,
+		bench: b, r: rand.New(rand.NewPCG(1, 2)), flows: knowledge{}, policy: testPolicy(), start: start, mono: clock.Mono(start),
 		buf: make([]byte, 512), decided: map[evidence.Outcome]int{}, sent: map[uint32]int{},
 	}
 	cfg := d.userConfig()

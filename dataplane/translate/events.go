@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"github.com/cilium/ebpf/ringbuf"
+
+	"pncd/dataplane/tap/kernel"
 )
 
 // Event is one notification that the program decided.
@@ -59,11 +61,8 @@ func (t *Translator) Run(ctx context.Context, fn func(*Event)) error {
 func (t *Translator) read(deadline time.Time, fn func(*Event)) (n int, err error) {
 	var rec ringbuf.Record
 	var ev Event
-	mono, err := monotonicNow()
-	if err != nil {
-		return 0, err
-	}
-	offset := time.Now().UnixNano() - int64(mono)
+	var clock kernel.WallClock
+	clock.Compare(time.Now())
 	t.reader.SetDeadline(deadline)
 	for n < burst {
 		switch err := t.reader.ReadInto(&rec); {
@@ -74,7 +73,7 @@ func (t *Translator) read(deadline time.Time, fn func(*Event)) (n int, err error
 		case err != nil:
 			return n, fmt.Errorf("kernel translator: ring buffer: %w", err)
 		}
-		if ev.decode(rec.RawSample, offset) {
+		if ev.decode(rec.RawSample, &clock) {
 			fn(&ev)
 		}
 		n++
@@ -83,7 +82,7 @@ func (t *Translator) read(deadline time.Time, fn func(*Event)) (n int, err error
 }
 
 // decode fills e from a record, whose layout the program and this package share.
-func (e *Event) decode(b []byte, offset int64) bool {
+func (e *Event) decode(b []byte, clock *kernel.WallClock) bool {
 	const size = int(unsafe.Sizeof(translateEvent{}))
 	if len(b) < size {
 		return false
@@ -93,7 +92,7 @@ func (e *Event) decode(b []byte, offset int64) bool {
 		return false
 	}
 	*e = Event{
-		At: time.Unix(0, int64(h.At)+offset), Took: time.Duration(h.Took), Outcome: Outcome(h.Outcome), IfIndex: int(h.Ifindex),
+		At: clock.Wall(h.At), Took: time.Duration(h.Took), Outcome: Outcome(h.Outcome), IfIndex: int(h.Ifindex),
 		From: netip.AddrPortFrom(netip.AddrFrom16(h.From).Unmap(), networkOrder(h.FromPort)),
 		To:   netip.AddrFrom16(h.To).Unmap(), TTL: h.Ttl, Payload: h.Payload[:h.Length],
 		SourceQP: h.SourceQp, Version: h.Version, Receipt: h.Receipt,

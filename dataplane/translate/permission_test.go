@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pncd/dataplane/tap/kernel"
 	"pncd/dataplane/tap/taptest"
 )
 
@@ -26,7 +27,7 @@ func TestCapabilities(t *testing.T) {
 		t.Errorf("with all: %+v", err)
 	}
 	for _, caps := range [][]uint{{}, {unix.CAP_BPF, unix.CAP_NET_ADMIN}, {unix.CAP_PERFMON, unix.CAP_NET_ADMIN}} {
-		if err := taptest.WithCapabilities(openAndClose, caps...); !errors.Is(err, ErrPermission) || !strings.Contains(err.Error(), "CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN") {
+		if err := taptest.WithCapabilities(openAndClose, caps...); !errors.Is(err, kernel.ErrPermission) || !strings.Contains(err.Error(), "CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN") {
 			t.Errorf("with %v: %v", caps, err)
 		}
 	}

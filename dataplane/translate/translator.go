@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"github.com/cilium/ebpf/ringbuf"
+
+	"pncd/dataplane/tap/kernel"
 )
 
 // Translator is the program with its maps. Its methods work from any thread but Attach, and may be called at the same
@@ -32,7 +34,7 @@ type Translator struct {
 // Open loads the program. It needs CAP_BPF, CAP_PERFMON (the verifier asks for it) and CAP_NET_ADMIN. Nothing is translated before SetPolicy, SetEnabled and
 // Attach.
 //
-// Errors wrap ErrPermission and ErrNotSupported, or name the field of c that is out of range.
+// Errors wrap kernel.ErrPermission and ErrNotSupported, or name the field of c that is out of range.
 func Open(c Config) (*Translator, error) { return open(c, false) }
 
 // open is Open; with turned, the program's clock is the variable turned_to.
@@ -58,7 +60,7 @@ func open(c Config, turned bool) (*Translator, error) {
 	}
 	var o translateObjects
 	if err := spec.LoadAndAssign(&o, nil); err != nil {
-		return nil, fmt.Errorf("kernel translator: load the program: %w", explain(err))
+		return nil, fmt.Errorf("kernel translator: load the program: %w", kernel.Explain(err))
 	}
 	t := &Translator{
 		programs: o.translatePrograms, maps: o.translateMaps, vars: o.translateVariables,

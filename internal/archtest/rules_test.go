@@ -55,6 +55,7 @@ var rules = []rule{
 	{"dataplane/tap/taptest", []string{"dataplane/roce", "dataplane/tap"}},
 	{"dataplane/tap/kernel", []string{"dataplane/roce", "dataplane/tap"}},
 	{"dataplane/tap/kernel/kerneltest", []string{"dataplane/roce"}},
+	{"dataplane/translate", []string{"dataplane/roce", "dataplane/tap/kernel"}},
 	{"dataplane/...", []string{"dataplane/roce"}},
 
 	// The server asks the daemon through interfaces of its own.

@@ -189,7 +189,7 @@ func (d *Detector) drain() unread {
 		return left
 	}
 	var rec ringbuf.Record
-	var clock wallClock
+	var clock kernel.WallClock
 	for d.reader.ReadInto(&rec) == nil {
 		if ev, ok := d.decode(rec.RawSample, &clock); ok {
 			left[ev.Source]++

@@ -3,7 +3,6 @@ package tcx
 import (
 	"bytes"
 	"errors"
-	"math"
 	"os"
 	"strings"
 	"sync"
@@ -15,6 +14,7 @@ import (
 
 	"pncd/dataplane/detect"
 	"pncd/dataplane/roce"
+	"pncd/dataplane/tap/kernel"
 	"pncd/dataplane/tap/taptest"
 )
 
@@ -40,12 +40,12 @@ func run(t testing.TB, d *Detector, frame []byte) (out []byte, events []detect.E
 }
 
 // testClock is one for all tests, so that times of events can be compared: of several readings the one that nothing came between.
-var testClock = sync.OnceValue(func() *wallClock {
-	best := wallClock{offset: math.MaxInt64}
-	for range 20 {
-		var c wallClock
-		c.compare(time.Now())
-		if c.offset < best.offset {
+var testClock = sync.OnceValue(func() *kernel.WallClock {
+	var best kernel.WallClock
+	for i := range 20 {
+		var c kernel.WallClock
+		c.Compare(time.Now())
+		if i == 0 || c.Wall(0).Before(best.Wall(0)) {
 			best = c
 		}
 	}
@@ -193,7 +193,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(make([]byte, 71))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		d := &Detector{name: "x"}
-		if ev, ok := d.decode(b, &wallClock{}); ok && (ev.Source == "" || !ev.Sender.IsValid() || ev.Sender.Is4In6() || !ev.Receiver.IsValid()) {
+		if ev, ok := d.decode(b, &kernel.WallClock{}); ok && (ev.Source == "" || !ev.Sender.IsValid() || ev.Sender.Is4In6() || !ev.Receiver.IsValid()) {
 			t.Errorf("%x: %+v", b, ev)
 		}
 	})

@@ -10,17 +10,15 @@ import (
 	"unsafe"
 
 	"github.com/cilium/ebpf/ringbuf"
-	"golang.org/x/sys/unix"
 
 	"pncd/dataplane/detect"
 	"pncd/dataplane/roce"
+	"pncd/dataplane/tap/kernel"
 )
 
 const (
 	// checkInterval is how often Run looks whether the program is still on the link.
 	checkInterval = time.Second
-	// clockInterval is how often the kernel's clock is compared with the wall clock.
-	clockInterval = time.Second
 
 	protoUDP = 17
 )
@@ -37,7 +35,7 @@ func (d *Detector) Run(ctx context.Context, fn func(detect.Event)) error {
 	defer stop()
 	var (
 		rec   ringbuf.Record
-		clock wallClock
+		clock kernel.WallClock
 		check time.Time
 	)
 	for {
@@ -49,7 +47,7 @@ func (d *Detector) Run(ctx context.Context, fn func(detect.Event)) error {
 			check = now
 			d.reader.SetDeadline(now.Add(checkInterval))
 		}
-		clock.compare(now)
+		clock.Compare(now)
 		switch err := d.reader.ReadInto(&rec); {
 		case err == nil:
 			if ev, ok := d.decode(rec.RawSample, &clock); ok {
@@ -79,7 +77,7 @@ func (d *Detector) isClosing() bool {
 
 // decode makes an event of a record, whose layout the program and this package share. It is false for a record that
 // the program does not make.
-func (d *Detector) decode(b []byte, clock *wallClock) (detect.Event, bool) {
+func (d *Detector) decode(b []byte, clock *kernel.WallClock) (detect.Event, bool) {
 	if len(b) < int(unsafe.Sizeof(detectEvent{})) {
 		return detect.Event{}, false
 	}
@@ -90,7 +88,7 @@ func (d *Detector) decode(b []byte, clock *wallClock) (detect.Event, bool) {
 	return detect.Event{
 		Sender: address(e.Addr.Src), Receiver: address(e.Addr.Dst), SrcPort: e.SrcPort, DstPort: roce.UDPPort, Proto: protoUDP,
 		DestQP: e.DestQp, CECount: e.Packets, Source: sourceNames[e.Source], Interface: d.name, VLAN: e.Vlan,
-		QueueDepth: e.Depth, At: clock.wall(e.At),
+		QueueDepth: e.Depth, At: clock.Wall(e.At),
 	}, true
 }
 
@@ -98,24 +96,3 @@ func (d *Detector) decode(b []byte, clock *wallClock) (detect.Event, bool) {
 func address(w [4]uint32) netip.Addr {
 	return netip.AddrFrom16(*(*[16]byte)(unsafe.Pointer(&w))).Unmap()
 }
-
-// wallClock turns times of CLOCK_MONOTONIC into wall time.
-type wallClock struct {
-	offset int64 // nanoseconds that the wall clock is ahead
-	at     time.Time
-}
-
-// compare takes the offset anew now and then.
-func (c *wallClock) compare(now time.Time) {
-	if !c.at.IsZero() && now.Sub(c.at) < clockInterval {
-		return
-	}
-	var ts unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) != nil {
-		return
-	}
-	c.at = now
-	c.offset = time.Now().UnixNano() - ts.Nano()
-}
-
-func (c *wallClock) wall(mono uint64) time.Time { return time.Unix(0, int64(mono)+c.offset) }

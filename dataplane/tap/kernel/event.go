@@ -9,7 +9,6 @@ import (
 	"unsafe"
 
 	"github.com/cilium/ebpf/ringbuf"
-	"golang.org/x/sys/unix"
 
 	"pncd/dataplane/tap"
 )
@@ -84,9 +83,6 @@ const readInterval = 2 * time.Millisecond
 // readBurst is after how many packets ctx and the clock are looked at again, when there is no pause.
 const readBurst = 1024
 
-// clockInterval is how often the kernel's clock is compared with the wall clock.
-const clockInterval = time.Second
-
 // Run hands each packet to fn, in the order in which they were seen, until ctx ends (nil) or the tap is closed
 // (ErrClosed). Between them, and at least each few milliseconds, it calls idle, unless that is nil. Neither must call
 // Close.
@@ -95,7 +91,7 @@ func (t *Tap) Run(ctx context.Context, fn func(*Event), idle func()) error {
 	defer t.running.Unlock()
 	var rec ringbuf.Record
 	var ev Event
-	var clock wallClock
+	var clock WallClock
 	for ctx.Err() == nil {
 		select {
 		case <-t.closing:
@@ -103,7 +99,7 @@ func (t *Tap) Run(ctx context.Context, fn func(*Event), idle func()) error {
 		default:
 		}
 		now := time.Now()
-		clock.compare(now)
+		clock.Compare(now)
 		t.reader.SetDeadline(now.Add(readInterval))
 		for range readBurst {
 			err := t.reader.ReadInto(&rec)
@@ -128,7 +124,7 @@ func (t *Tap) Run(ctx context.Context, fn func(*Event), idle func()) error {
 }
 
 // decode fills e from a record, whose layout the kernel's program and this package share. Its data is not copied.
-func (e *Event) decode(b []byte, clock *wallClock) bool {
+func (e *Event) decode(b []byte, clock *WallClock) bool {
 	const head = int(unsafe.Sizeof(learnEvent{}))
 	if len(b) < head {
 		return false
@@ -139,7 +135,7 @@ func (e *Event) decode(b []byte, clock *wallClock) bool {
 		return false
 	}
 	e.Frame = tap.Frame{
-		Data: data[:h.Len:h.Len], At: clock.wall(h.At), IfIndex: int(h.Ifindex), Wire: int(h.Wire),
+		Data: data[:h.Len:h.Len], At: clock.Wall(h.At), IfIndex: int(h.Ifindex), Wire: int(h.Wire),
 		Truncated: uint32(h.Len) < h.Wire, HasVLAN: h.VlanTpid != 0, VLANTCI: h.VlanTci, VLANTPID: h.VlanTpid,
 	}
 	e.Reason = Reason(h.Reason)
@@ -148,40 +144,7 @@ func (e *Event) decode(b []byte, clock *wallClock) bool {
 		HasReq: h.Seen&seenReq != 0, HasResp: h.Seen&seenResp != 0, HasMSN: h.Seen&seenMSN != 0,
 	}
 	if h.LastSeen != 0 {
-		e.Before.LastSeen = clock.wall(h.LastSeen)
+		e.Before.LastSeen = clock.Wall(h.LastSeen)
 	}
 	return true
 }
-
-// wallClock turns times of CLOCK_MONOTONIC into wall time.
-type wallClock struct {
-	offset int64 // nanoseconds that the wall clock is ahead
-	at     time.Time
-}
-
-// compare takes the offset anew now and then.
-func (c *wallClock) compare(now time.Time) {
-	if !c.at.IsZero() && now.Sub(c.at) < clockInterval {
-		return
-	}
-	var ts unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) != nil {
-		return
-	}
-	c.at = now
-	c.offset = time.Now().UnixNano() - ts.Nano()
-}
-
-// tickShift: the program keeps times in ticks of 2^20 ns, modulo 2^32.
-const tickShift = 20
-
-// ticksOf is the least number of ticks between two of them that are so far apart.
-func ticksOf(d time.Duration) uint32 { return uint32((d-1)>>tickShift) + 2 }
-
-// ticks returns the wall time of a tick within 26 days of the clock.
-func (c *wallClock) ticks(t uint32) time.Time {
-	now := (c.at.UnixNano() - c.offset) >> tickShift
-	return c.wall(uint64(now+int64(int32(t-uint32(now)))) << tickShift)
-}
-
-func (c *wallClock) wall(mono uint64) time.Time { return time.Unix(0, int64(mono)+c.offset) }

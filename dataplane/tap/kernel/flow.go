@@ -60,8 +60,8 @@ func (t *Tap) Lookup(k Key) (Flow, error) {
 	if _, err := t.table(key).find(key, &e); err != nil {
 		return Flow{}, err
 	}
-	var clock wallClock
-	clock.compare(time.Now())
+	var clock WallClock
+	clock.Compare(time.Now())
 	return e.F.flow(&clock), nil
 }
 
@@ -73,7 +73,7 @@ func (t *Tap) table(key []uint64) *table {
 	return t.flows6
 }
 
-func (f *learnFlow) flow(clock *wallClock) Flow {
+func (f *learnFlow) flow(clock *WallClock) Flow {
 	p := &f.P
 	return Flow{Packets: f.Packets, Transport: roce.Transport(p.Transport), Progress: Progress{
 		State: State(p.State), LastSeen: clock.ticks(p.LastSeen), Skipped: p.Skipped, ReqHigh: p.ReqHigh, RespHigh: p.RespHigh, MSN: p.Msn,
@@ -84,8 +84,8 @@ func (f *learnFlow) flow(clock *wallClock) Flow {
 // Each hands every entry to fn until that returns false. Entries that come or go meanwhile may be missed. It costs no
 // system call.
 func (t *Tap) Each(fn func(Key, Flow) bool) error {
-	var clock wallClock
-	clock.compare(time.Now())
+	var clock WallClock
+	clock.Compare(time.Now())
 	for _, table := range []*table{t.flows4, t.flows6} {
 		goOn, err := table.each(func(e *entry) bool { return fn(table.key(e), e.F.flow(&clock)) })
 		if err != nil || !goOn {

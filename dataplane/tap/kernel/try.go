@@ -24,8 +24,8 @@ func (t *Tap) Try(frame []byte, fn func(*Event)) error {
 	if ret != want {
 		return fmt.Errorf("kernel tap: the program returned %#x, want %#x: a packet must go on", ret, want)
 	}
-	var clock wallClock
-	clock.compare(time.Now())
+	var clock WallClock
+	clock.Compare(time.Now())
 	var rec ringbuf.Record
 	var ev Event
 	for {
