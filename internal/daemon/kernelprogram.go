@@ -22,15 +22,12 @@ import (
 func (t *kernelTranslator) openProgram() (runner, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	k, err := translate.Open(translate.Config{MaxAnswers: t.settings.answers})
+	s := t.settings.Load()
+	k, err := translate.Open(translate.Config{MaxAnswers: s.answers})
 	if err != nil {
 		return nil, err
 	}
-	p := &kernelProgram{
-		Translator: k, owner: t, done: make(chan struct{}), failed: make(chan error, 1), attached: map[int]*translate.Attachment{},
-	}
-	s := t.settings
-	p.cnp.Store(&s)
+	p := &kernelProgram{Translator: k, owner: t, done: make(chan struct{}), failed: make(chan error, 1)}
 	err = k.SetPolicy(s.policy)
 	if err == nil {
 		err = t.user.Share(func(receipts uint64) (translator.Shares, error) { return kernelShares{p}, k.SetReceipts(receipts) })
@@ -84,7 +81,7 @@ func (p *kernelProgram) Run(ctx context.Context) error {
 			},
 			Outcome: evidence.Outcome(e.Outcome), SourceQP: e.SourceQP, Version: e.Version, Receipt: e.Receipt, Latency: e.Took,
 		}
-		t.user.Record(&x, p.cnp.Load().policy.RecordOneIn == 1, t.now())
+		t.user.Record(&x, t.flows, t.now())
 	})
 	cancel(err)
 	<-filled
@@ -110,24 +107,15 @@ func (p *kernelProgram) Close() error {
 		})
 	}
 	t.count(p)
-	for o := range t.past.Outcomes {
-		t.past.Outcomes[o] += p.counted.Outcomes[o]
-	}
-	for r := range t.past.Up {
-		t.past.Up[r] += p.counted.Up[r]
-	}
-	t.past.Lost += p.counted.Lost
+	p.addTo(&t.past)
 	return errors.Join(err, p.Translator.Close())
 }
 
 // detach takes the program off all interfaces, so that its counters stand still.
 func (p *kernelProgram) detach() (err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, a := range p.attached {
+	for _, a := range p.Attachments() {
 		err = errors.Join(err, a.Close())
 	}
-	clear(p.attached)
 	return err
 }
 
@@ -137,18 +125,17 @@ type kernelPort struct {
 	*translate.Attachment
 }
 
-func (t *kernelTranslator) openPort(name string, accepted bool) (runner, error) {
+func (t *kernelTranslator) openPort(name string) (runner, error) {
+	t.mu.Lock() // configure changes what is accepted, of the interfaces that are there
+	defer t.mu.Unlock()
 	p := t.program.Load()
 	if p == nil {
 		return nil, errors.New("the program is not loaded")
 	}
-	a, err := p.Attach(name, accepted)
+	a, err := p.Attach(name, t.settings.Load().accepts(name))
 	if err != nil {
 		return nil, err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.attached[a.IfIndex()] = a
 	return &kernelPort{p, a}, nil
 }
 
@@ -173,61 +160,38 @@ func (k *kernelPort) Run(ctx context.Context) error {
 	}
 }
 
-// Close implements runner.
-func (k *kernelPort) Close() error {
-	k.program.mu.Lock()
-	defer k.program.mu.Unlock()
-	if k.program.attached[k.IfIndex()] == k.Attachment {
-		delete(k.program.attached, k.IfIndex())
-	}
-	return k.Attachment.Close()
-}
-
 // suspend leaves all notifications to user space until configure has been called.
 func (t *kernelTranslator) suspend() error {
 	if p := t.program.Load(); p != nil {
-		return p.SetEnabled(false)
+		return p.enable(false)
 	}
 	return nil
 }
 
-// configure puts settings in force, in a running program too.
+// configure puts settings in force, in a running program too. With an error that one ends.
 func (t *kernelTranslator) configure(c *config.Proxy) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	old := t.settings
-	t.settings = kernelTranslatorSettings(c)
+	s := kernelTranslatorSettings(c)
+	old := t.settings.Swap(s)
 	p := t.program.Load()
 	if p == nil {
 		return nil
 	}
-	s := t.settings
 	err := p.SetPolicy(s.policy)
-	p.cnp.Store(&s)
 	if old.tos != s.tos || old.ttl != s.ttl || old.pkey != s.pkey || old.age != s.age {
 		for _, f := range p.Flows() {
 			t.follow(flowmap.Key{Sender: f.Sender, Receiver: f.Receiver, DestQP: f.DestQP})
 		}
 	}
-	err = errors.Join(err, p.accept(c.AcceptInterfaces))
+	for _, a := range p.Attachments() {
+		err = errors.Join(err, a.SetAccepted(s.accepts(a.Interface())))
+	}
 	if err == nil {
-		err = p.SetEnabled(t.enabled)
+		err = p.enable(t.enabled)
 	}
+	p.check(err)
 	return err
-}
-
-// accept says by which of its interfaces notifications may come in; none: all.
-func (p *kernelProgram) accept(interfaces []string) (err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, a := range p.attached {
-		err = errors.Join(err, a.SetAccepted(acceptedBy(interfaces, a.Interface())))
-	}
-	return err
-}
-
-func acceptedBy(interfaces []string, name string) bool {
-	return len(interfaces) == 0 || slices.Contains(interfaces, name)
 }
 
 func (t *kernelTranslator) setEnabled(on bool) {
@@ -235,7 +199,7 @@ func (t *kernelTranslator) setEnabled(on bool) {
 	defer t.mu.Unlock()
 	t.enabled = on
 	if p := t.program.Load(); p != nil {
-		p.check(p.SetEnabled(on))
+		p.check(p.enable(on))
 	}
 }
 
@@ -262,12 +226,17 @@ func (t *kernelTranslator) counters() translate.Counters {
 	sum := t.past
 	if p := t.program.Load(); p != nil {
 		t.count(p)
-		for r := range sum.Up {
-			sum.Up[r] += p.counted.Up[r]
-		}
-		sum.Lost += p.counted.Lost
+		p.addTo(&sum)
 	}
 	return sum
+}
+
+// addTo adds what is counted but the outcomes, which the recorder has.
+func (p *kernelProgram) addTo(sum *translate.Counters) {
+	for r := range sum.Up {
+		sum.Up[r] += p.counted.Up[r]
+	}
+	sum.Lost += p.counted.Lost
 }
 
 // upHelp says why notifications went on to user space.
@@ -311,9 +280,7 @@ func (t *kernelTranslator) detail() string {
 
 // places tells where the program is, by name of the interface.
 func (p *kernelProgram) places() (out []string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, a := range p.attached {
+	for _, a := range p.Attachments() {
 		how := "the stack"
 		if a.Native() {
 			how = "the driver"

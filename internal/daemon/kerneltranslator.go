@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,10 +32,11 @@ type kernelTranslator struct {
 	// program is nil while there is none.
 	program atomic.Pointer[kernelProgram]
 
-	mu       sync.Mutex // of the settings, of starting and ending, and of the counters
-	settings kernelSettings
-	enabled  bool
-	past     translate.Counters // of programs that ended
+	settings atomic.Pointer[kernelSettings]
+
+	mu      sync.Mutex // of changing the settings, of starting and ending, and of the counters
+	enabled bool
+	past    translate.Counters // of programs that ended, without their outcomes
 
 	answers sync.Mutex // held by follow and want, so that a copy is never behind the map
 }
@@ -46,30 +48,35 @@ type kernelSettings struct {
 	pkey     uint16
 	age      time.Duration
 	answers  int
+	accept   []string // interfaces that notifications may come in by; none: all
 }
 
-func kernelTranslatorSettings(p *config.Proxy) kernelSettings {
-	return kernelSettings{
+func kernelTranslatorSettings(p *config.Proxy) *kernelSettings {
+	return &kernelSettings{
 		policy: translate.Policy{
 			OwnIPv4: p.IPv4.Addr, OwnIPv6: p.IPv6.Addr, Port: p.Port, AcceptFrom: prefixes(p.AcceptFrom), MinTTL: p.TTLMin,
 			Served: p.ServedPrefixes(), Window: p.Pace.Window.Duration, PerSecond: p.Pace.PerQP,
 			TotalPerSecond: p.Pace.Total, TotalBurst: p.Pace.Burst, RecordOneIn: p.TranslateRecords,
 		},
 		tos: p.CNP.TOS, ttl: p.CNP.TTL, pkey: p.CNP.PKey, age: p.Map.Age.Duration, answers: p.Pace.QPs,
+		accept: p.AcceptInterfaces,
 	}
+}
+
+func (s *kernelSettings) accepts(name string) bool {
+	return len(s.accept) == 0 || slices.Contains(s.accept, name)
 }
 
 // kernelProgram is one run of the program.
 type kernelProgram struct {
 	*translate.Translator
 	owner   *kernelTranslator
-	cnp     atomic.Pointer[kernelSettings] // what answers are built by
-	counted translate.Counters             // under owner.mu: what is among the outcomes already
-	done    chan struct{}                  // closed when it ends
-	failed  chan error                     // an answer that could not be taken back, and the like
+	counted translate.Counters // under owner.mu: what is among the outcomes already
+	done    chan struct{}      // closed when it ends
+	failed  chan error         // an answer that could not be taken back, and the like
 
-	mu       sync.Mutex
-	attached map[int]*translate.Attachment // by the interface's index
+	mu  sync.Mutex // of enabling
+	off bool       // for good: it has failed
 }
 
 // kernelFlows is the Source-QP map for the translator in user space: what that one finds an answer for came up for want
@@ -132,7 +139,7 @@ func (t *kernelTranslator) put(p *kernelProgram, k flowmap.Key) error {
 	if verdict != flowmap.Hit {
 		return p.Remove(f)
 	}
-	s := p.cnp.Load()
+	s := t.settings.Load()
 	cnp := roce.CNP{Src: k.Receiver, Dst: k.Sender, TOS: s.tos, TTL: s.ttl, PKey: e.PKey, DestQP: e.SourceQP}
 	if cnp.PKey == 0 {
 		cnp.PKey = s.pkey
@@ -144,13 +151,24 @@ func (t *kernelTranslator) put(p *kernelProgram, k flowmap.Key) error {
 	return nil
 }
 
-// check ends the program when what it answers from is not known any more.
+// enable switches the program, unless it has failed.
+func (p *kernelProgram) enable(on bool) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.SetEnabled(on && !p.off)
+}
+
+// check ends the program when what it answers from, or by, is not known any more.
 func (p *kernelProgram) check(err error) {
 	if err == nil || errors.Is(err, translate.ErrClosed) {
 		return
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.off = true
+	err = errors.Join(err, p.SetEnabled(false))
 	select {
-	case p.failed <- errors.Join(err, p.SetEnabled(false)):
+	case p.failed <- err:
 	default: // it ends already
 	}
 }

@@ -98,8 +98,9 @@ func (d *Daemon) partsFor(c *config.Config) (*parts, error) {
 				d.hostChanged(pncv1.HostObjectKind_HOST_OBJECT_KIND_BPF_PROGRAM, program+" of "+iface, "taken off the interface", nil)
 			}
 			next.kernel = &kernelTranslator{
-				flows: next.flows, recorder: d.recorder, now: d.now, log: d.log.WithField("part", "translate"), settings: kernelTranslatorSettings(p),
+				flows: next.flows, recorder: d.recorder, now: d.now, log: d.log.WithField("part", "translate"),
 			}
+			next.kernel.settings.Store(kernelTranslatorSettings(p))
 			var err error
 			next.translator, err = translator.New(settings, translator.Deps{
 				FlowMap: kernelFlows{next.flows, next.kernel}, NRPs: next.nrps, Local: d.tracker, Sender: &d.sender, Recorder: d.recorder, Now: d.now,
@@ -189,9 +190,8 @@ func (d *Daemon) proxySpecs(c *config.Proxy, p *parts) []unitSpec {
 	if c.Translate == config.TranslateKernel {
 		out = append(out, unitSpec{name: "translate", key: "translate", open: p.kernel.openProgram, detail: p.kernel.detail})
 		for _, name := range c.TranslateInterfaces {
-			accepted := acceptedBy(c.AcceptInterfaces, name)
 			out = append(out, unitSpec{name: "translate:" + name, key: "translate:" + name, open: func() (runner, error) {
-				return p.kernel.openPort(name, accepted)
+				return p.kernel.openPort(name)
 			}, health: linkHealth(name)})
 		}
 	}

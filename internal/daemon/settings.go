@@ -105,6 +105,7 @@ func translatorSettings(p *config.Proxy) translator.Config {
 		PaceWindow:     p.Pace.Window.Duration, PerQPPerSecond: p.Pace.PerQP,
 		TotalPerSecond: p.Pace.Total, TotalBurst: p.Pace.Burst, MaxQPs: p.Pace.QPs,
 		CNPTOS: p.CNP.TOS, CNPTTL: p.CNP.TTL, CNPPKey: p.CNP.PKey,
+		Sampled: p.Translate == config.TranslateKernel && p.TranslateRecords > 1,
 	}
 }
 

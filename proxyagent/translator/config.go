@@ -46,6 +46,10 @@ type Config struct {
 	CNPTTL  uint8  // TTL or hop limit of the CNP; zero means roce.DefaultCNPTTL
 	CNPPKey uint16 // P_Key where none was learned for the flow; zero means roce.DefaultPKey
 
+	// Sampled says that of the notifications of format 1 that are decided in front of this Translator, only a sample is
+	// recorded (Record): their event numbers are not followed then, for what is missing here was decided there.
+	Sampled bool
+
 	// Contexts are the VPNs that this proxy has, for notifications of format 2. ServedPrefixes above are those of
 	// the default context.
 	Contexts []Context

@@ -67,7 +67,7 @@ func (c *core) decide(s *settings, format message.Format, dg *Datagram, now time
 
 	trusted := s.inDomain(dg.From.Addr(), dg.IfName)
 	near := s.MinTTL == 0 || dg.TTL >= int(s.MinTTL)
-	if trusted && near && !dg.BadSum {
+	if trusted && near && !dg.BadSum && s.follows(format) {
 		// Also of a notification that is refused below: its number is not missing.
 		d.rec.Translation.Gap = c.nodes.observe(format, dg.From, dg.To, now)
 	}

@@ -62,24 +62,21 @@ type Decided struct {
 	Latency  time.Duration
 }
 
-// Record offers the record of a notification that was decided and counted elsewhere. With follow its event number is
-// followed; that needs all notifications of a node, not a sample.
-func (t *Translator) Record(x *Decided, follow bool, now time.Time) {
+// Record offers the record of a notification that was decided and counted elsewhere. flows has the map's entry for it: Deps.FlowMap
+// is for what is decided here.
+func (t *Translator) Record(x *Decided, flows FlowMap, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	d := &t.slots[0]
 	d.skip(message.Format1, &x.Datagram, now, x.Outcome)
 	r := &d.rec.Translation
-	switch x.Outcome {
-	case pncv1.Outcome_OUTCOME_PROXY_NOT_OUR_DOMAIN, pncv1.Outcome_OUTCOME_PROXY_TTL_TOO_LOW:
-	default:
-		if follow {
-			r.Gap = t.core.nodes.observe(message.Format1, x.Datagram.From, x.Datagram.To, now)
-		}
+	trusted := x.Outcome != pncv1.Outcome_OUTCOME_PROXY_NOT_OUR_DOMAIN && x.Outcome != pncv1.Outcome_OUTCOME_PROXY_TTL_TOO_LOW
+	if trusted && t.settings.Load().follows(message.Format1) {
+		r.Gap = t.core.nodes.observe(message.Format1, x.Datagram.From, x.Datagram.To, now)
 	}
 	if x.Version != 0 {
 		k := flowmap.Key{Sender: d.rec.Flow.Sender, Receiver: d.rec.Flow.Receiver, DestQP: d.rec.Flow.DestQP}
-		if e, verdict := t.core.flows.Lookup(k, x.Datagram.At); verdict != flowmap.Miss && e.Version == x.Version {
+		if e, verdict := flows.Lookup(k, x.Datagram.At); verdict != flowmap.Miss && e.Version == x.Version {
 			r.Entry = entryOf(&e)
 		} else { // it has changed since
 			r.Entry = evidence.MapEntry{SourceQP: x.SourceQP, Version: x.Version}

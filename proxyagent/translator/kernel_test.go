@@ -70,30 +70,63 @@ func TestSharedReceiptNumbersAreUsedAsTheyCome(t *testing.T) {
 	r.checkSum(t, 9)
 }
 
+// elsewhere records a notification of an event number that was decided in front of the translator.
+func (r *rig) elsewhere(number uint64, o evidence.Outcome, version uint64) evidence.Record {
+	x := Decided{Datagram: notification(5, number), Outcome: o, SourceQP: 0x1005, Version: version}
+	if o == translated {
+		x.Receipt, x.Latency = 7, time.Microsecond
+	}
+	r.Record(&x, flows{}, start)
+	return r.rec.List(evidence.Filter{}, 1)[0]
+}
+
 func TestDecisionsElsewhereAreRecordedAndNotCounted(t *testing.T) {
 	r := newRig(t, nil)
-	decide := func(number uint64, o evidence.Outcome, version uint64, follow bool) evidence.Record {
-		x := Decided{Datagram: notification(5, number), Outcome: o, SourceQP: 0x1005, Version: version}
-		if o == translated {
-			x.Receipt, x.Latency = 7, time.Microsecond
-		}
-		r.Record(&x, follow, start)
-		return r.rec.List(evidence.Filter{}, 1)[0]
-	}
-	rec := decide(1, translated, 7, true)
+	r.flows[5] = flowmap.Miss // another map than the one that Record is given
+	rec := r.elsewhere(1, translated, 7)
 	if tr := rec.Translation; rec.Outcome != translated || rec.Flow.Sender != sender4 || tr.Node != node4 || tr.SourceQP != 0x1005 || tr.Receipt != 7 ||
 		tr.ReceiptPort != message.EventPort(7) || tr.Latency != time.Microsecond || tr.Entry.State != pncv1.FlowState(flowmap.StateConfirmed) || tr.Entry.PKey != 0x8001 {
 		t.Errorf("record %+v", rec)
 	}
-	if rec := decide(4, paced, 6, true); rec.Translation.Gap != 2 || rec.Translation.Entry.State != 0 || rec.Translation.Entry.Version != 6 || rec.Translation.SourceQP != 0 {
+	if rec := r.elsewhere(4, paced, 6); rec.Translation.Gap != 2 || rec.Translation.Entry.State != 0 || rec.Translation.Entry.Version != 6 || rec.Translation.SourceQP != 0 {
 		t.Errorf("of an entry that has changed since: %+v", rec)
 	}
-	decide(9, pncv1.Outcome_OUTCOME_PROXY_NOT_OUR_DOMAIN, 0, true)
-	decide(20, translated, 7, false)
+	r.elsewhere(9, pncv1.Outcome_OUTCOME_PROXY_NOT_OUR_DOMAIN, 0)
 	if n := r.Nodes(); len(n) != 1 || n[0].Lost != 2 || n[0].Received != 2 {
 		t.Errorf("nodes %+v", n)
 	}
-	if r.rec.Sum(evidence.PartProxy) != 0 || r.rec.Made() != 4 {
+	if r.rec.Sum(evidence.PartProxy) != 0 || r.rec.Made() != 3 {
 		t.Errorf("%d counted, %d records", r.rec.Sum(evidence.PartProxy), r.rec.Made())
+	}
+}
+
+// What is missing was decided elsewhere, and is no loss.
+func TestNoGapIsToldWhileOnlyASampleIsRecorded(t *testing.T) {
+	sampled := func(c *Config) { c.Sampled = true }
+	r := newRig(t, sampled)
+	for i, rec := range []evidence.Record{r.one(notification(5, 1), 0), r.elsewhere(40, translated, 7), r.one(notification(5, 90), 0), r.elsewhere(93, paced, 7)} {
+		if rec.Translation.Gap != 0 {
+			t.Errorf("record %d: gap %d", i, rec.Translation.Gap)
+		}
+	}
+	if n := r.Nodes(); len(n) != 0 {
+		t.Errorf("nodes %+v", n)
+	}
+	if err := r.Reconfigure(testConfig()); err != nil {
+		t.Fatal(err)
+	}
+	if rec := r.one(notification(5, 100), 0); rec.Translation.Gap != 0 {
+		t.Errorf("the first one that is followed: gap %d", rec.Translation.Gap)
+	}
+	if rec := r.elsewhere(103, translated, 7); rec.Translation.Gap != 2 {
+		t.Errorf("followed: gap %d, want 2", rec.Translation.Gap)
+	}
+	cfg := testConfig()
+	sampled(&cfg)
+	if err := errors.Join(r.Reconfigure(cfg), r.Reconfigure(testConfig())); err != nil {
+		t.Fatal(err)
+	}
+	if rec := r.one(notification(5, 200), 0); rec.Translation.Gap != 0 {
+		t.Errorf("followed again: gap %d", rec.Translation.Gap)
 	}
 }

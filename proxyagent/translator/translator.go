@@ -66,7 +66,7 @@ type Translator struct {
 
 	mu      sync.Mutex // held for a batch: receipt numbers must be known before a CNP is built
 	core    *core
-	receipt uint64 // CNPs sent
+	receipt uint64 // numbers used: CNPs sent, and with Shares those up to the last one sent here
 	slots   [MaxBatch]decision
 	due     []*decision
 	packets [][]byte
@@ -113,7 +113,8 @@ func (t *Translator) SetEnabled(on bool) {
 func (t *Translator) Enabled() bool { return t.enabled.Load() }
 
 // Reconfigure changes the configuration of a running Translator, except for MaxQPs and MaxNodes;
-// receipt numbers, pacing state and counters stay. On an error nothing has changed.
+// receipt numbers, pacing state and counters stay. Event numbers are followed anew when Sampled ends. On an error nothing
+// has changed.
 func (t *Translator) Reconfigure(cfg Config) error {
 	if err := cfg.Validate(); err != nil {
 		return err
@@ -127,12 +128,16 @@ func (t *Translator) Reconfigure(cfg Config) error {
 		t.core.total.Set(next.TotalPerSecond, next.TotalBurst)
 	}
 	t.core.qps.SetLimits(next.limits())
+	if old.Sampled && !next.Sampled {
+		t.core.nodes = newNodes(next.MaxNodes)
+	}
 	t.settings.Store(next)
 	return nil
 }
 
 // Process takes each datagram to the port of format 1 to its outcome: one counter, one record, at most one CNP. It
-// does not allocate unless a notification is malformed or sending fails.
+// does not allocate, but for the error of a notification that is malformed or of a CNP that could not be sent, and for what
+// Shares need.
 func (t *Translator) Process(batch []Datagram, now time.Time) {
 	t.processAs(message.Format1, batch, now)
 }
@@ -288,7 +293,7 @@ func (t *Translator) Nodes() []Node {
 
 // Stats describes the bounded state.
 type Stats struct {
-	Receipts     uint64 // CNPs sent
+	Receipts     uint64 // receipt numbers used: CNPs sent, and with Share those up to the last one sent here
 	QPs          int    // Source QPs that pacing remembers
 	QPsEvicted   uint64 // Source QPs that made room for others
 	Nodes        int    // congestion nodes followed
