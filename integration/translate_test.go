@@ -217,6 +217,22 @@ func checkKernelTranslated(t *testing.T, b *bed.Bed, p bed.Plan, seen *wireCNPs,
 	}
 }
 
+// waitEvents waits until the congestion node has had so many more events, whatever became of them.
+func waitEvents(t *testing.T, b *bed.Bed, n uint64) {
+	t.Helper()
+	before, err := ledgerOf(testContext(t), b.Congestion, "congestion-node")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wait(t, b, "congestion", func(ctx context.Context) error {
+		l, err := ledgerOf(ctx, b.Congestion, "congestion-node")
+		if err == nil && l.received-before.received < n {
+			err = fmt.Errorf("%d events", l.received-before.received)
+		}
+		return err
+	})
+}
+
 // checkKernelEnds switches the mechanism, reloads, kills and stops.
 func checkKernelEnds(t *testing.T, b *bed.Bed, p bed.Plan, seen *wireCNPs, more func(int)) {
 	t.Helper()
@@ -235,11 +251,12 @@ func checkKernelEnds(t *testing.T, b *bed.Bed, p bed.Plan, seen *wireCNPs, more 
 	if err := b.Mark(ctx, true); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Proxy.Control.Enable(ctx, &pncv1.EnableRequest{}); err != nil {
-		t.Fatal(err)
-	}
+	waitEvents(t, b, 20)
 	if n := len(seen.list()); n != before {
 		t.Errorf("%d CNPs while disabled", n-before)
+	}
+	if _, err := b.Proxy.Control.Enable(ctx, &pncv1.EnableRequest{}); err != nil {
+		t.Fatal(err)
 	}
 	more(20)
 	reload := func(proxy string) error {
