@@ -7,10 +7,12 @@ import (
 	"pncd/dataplane/roce"
 )
 
-// Sources of an Event.
+// Sources of congestion events. Those that know a queue and no flow make no Event: the flows come from a Sampler.
 const (
 	SourceCE           = "ce"            // CE marks, by packet ring or eBPF
 	SourceVirtualQueue = "virtual-queue" // marked by the depth of a virtual queue
+	SourceQdisc        = "qdisc"         // the statistics of a link's queueing disciplines
+	SourceAPI          = "api"           // the report of a switch agent
 )
 
 // Event is one observation of a congested flow.

@@ -41,6 +41,7 @@ const (
 
 	minSnapLen = 128
 	maxSnapLen = 65535
+	maxSample  = 1 << 16
 )
 
 // Config describes the tap of one interface. Zero values mean the defaults.
@@ -48,6 +49,7 @@ type Config struct {
 	Interface string
 	Direction Direction
 	CEOnly    bool         // admit only packets marked Congestion Experienced (RFC 3168)
+	Sample    int          // admit of all these one in so many, at random, at most 65,536; 0 and 1: each
 	Context   uint32       // given with each frame: the VPN that the interface is in
 	Tunnels   roce.Tunnels // admit also all that has one of these outer headers; not with CEOnly
 
@@ -114,6 +116,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("tap: %s: direction %d: neither incoming nor outgoing", c.Interface, c.Direction)
 	case c.CEOnly && c.Tunnels != 0:
 		return c, fmt.Errorf("tap: %s: tunnels %s: a tap of marked packets looks behind none", c.Interface, c.Tunnels)
+	case c.Sample < 0 || c.Sample > maxSample:
+		return c, fmt.Errorf("tap: %s: sample of one in %d: not within 0 to %d", c.Interface, c.Sample, maxSample)
 	case c.SnapLen < minSnapLen || c.SnapLen > maxSnapLen:
 		return c, fmt.Errorf("tap: %s: snap length %d: not within %d to %d octets", c.Interface, c.SnapLen, minSnapLen, maxSnapLen)
 	case c.BlockSize < 2*page || c.BlockSize%page != 0 || c.BlockSize > 1<<30:

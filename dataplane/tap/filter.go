@@ -35,12 +35,16 @@ const (
 // filter is the classic BPF programme of a tap: UDP to port 4791 over IPv4 (no fragment) or IPv6 (no
 // extension header), behind up to two VLAN tags in the bytes, and the beginning of RoCEv1 frames; all that has the
 // outer header of one of Tunnels, whatever is behind it; with CEOnly only packets marked CE; for Outgoing only
-// frames that leave. It returns how many octets to keep.
+// frames that leave; with Sample one in so many. It returns how many octets to keep.
 func filter(c Config) []bpf.Instruction {
 	var p []bpf.Instruction
 	if c.Direction == Outgoing {
 		p = append(p, bpf.LoadExtension{Num: bpf.ExtType})
 		p = append(p, must(bpf.JumpEqual, unix.PACKET_OUTGOING)...)
+	}
+	if c.Sample > 1 {
+		p = append(p, bpf.LoadExtension{Num: bpf.ExtRand}, bpf.ALUOpConstant{Op: bpf.ALUOpMod, Val: uint32(c.Sample)})
+		p = append(p, must(bpf.JumpEqual, 0)...)
 	}
 	return append(p, frameFilter(c.CEOnly, c.Tunnels, uint32(c.SnapLen))...)
 }

@@ -297,6 +297,7 @@ func TestOpenNamesTheFieldThatIsOutOfRange(t *testing.T) {
 		"15 octets":      {Interface: "sixteen-octets-x"},
 		"direction":      {Interface: "lo", Direction: 9},
 		"snap length":    {Interface: "lo", SnapLen: 12},
+		"sample":         {Interface: "lo", Sample: 1 << 17},
 		"block size":     {Interface: "lo", BlockSize: 1000},
 		"blocks":         {Interface: "lo", Blocks: 1},
 		"retire timeout": {Interface: "lo", RetireTimeout: time.Microsecond},

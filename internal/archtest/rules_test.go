@@ -51,6 +51,7 @@ var rules = []rule{
 
 	// The kernel's side knows packets and no protocol. The detector reads its own ring.
 	{"dataplane/detect", []string{"dataplane/roce", "dataplane/tap"}},
+	{"dataplane/detect/qdisc", nil},
 	{"dataplane/detect/tcx", []string{"dataplane/roce", "dataplane/detect", "dataplane/tap/kernel"}},
 	{"dataplane/tap/taptest", []string{"dataplane/roce", "dataplane/tap"}},
 	{"dataplane/tap/kernel", []string{"dataplane/roce", "dataplane/tap"}},
@@ -108,7 +109,7 @@ var libraries = []struct {
 	{"github.com/prometheus", []string{"internal/telemetry"}},
 	{"github.com/spf13/cobra", []string{"internal/ctl", "cmd/..."}},
 	{"github.com/coreos/go-systemd", []string{"internal/daemon"}},
-	{"github.com/vishvananda", []string{"dataplane/boundary", "dataplane/host", "dataplane/tap/kernel", "dataplane/tap/taptest", "dataplane/translate", "internal/labtraffic", "integration/...", "cmd/pnclab"}},
+	{"github.com/vishvananda", []string{"dataplane/boundary", "dataplane/detect/qdisc", "dataplane/host", "dataplane/tap/kernel", "dataplane/tap/taptest", "dataplane/translate", "internal/labtraffic", "integration/...", "cmd/pnclab"}},
 	{"github.com/google/nftables", []string{"dataplane/boundary"}},
 	{"github.com/mdlayher/netlink", []string{"dataplane/boundary"}},
 	{"github.com/cilium/ebpf", []string{"integration/bench", "dataplane/bpf/bpftest", "dataplane/detect/tcx", "dataplane/translate", "dataplane/tap/kernel"}},
