@@ -23,9 +23,10 @@ type Backends struct {
 	Flows      Flows
 	Records    *evidence.Recorder
 	Node       Node
-	ISIS       ISIS // nil: IS-IS is not configured
-	NRPs       NRPs // nil: this node is not a proxy
-	OSPF       OSPF // nil: neither OSPF nor the learner through FRR's API is configured
+	ISIS       ISIS    // nil: IS-IS is not configured
+	NRPs       NRPs    // nil: this node is not a proxy
+	Reports    Reports // nil: this node takes no reports
+	OSPF       OSPF    // nil: neither OSPF nor the learner through FRR's API is configured
 }
 
 // Table is the capability route table; *pnc.Table satisfies it.

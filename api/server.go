@@ -95,6 +95,7 @@ func New(b Backends, o Options) *Server {
 	pncv1.RegisterNodeServiceServer(s.grpc, nodeService{srv: s})
 	pncv1.RegisterIsisServiceServer(s.grpc, isisService{isis: b.ISIS})
 	pncv1.RegisterNrpServiceServer(s.grpc, nrpService{nrps: b.NRPs})
+	pncv1.RegisterCongestionServiceServer(s.grpc, congestionService{srv: s})
 	pncv1.RegisterOspfServiceServer(s.grpc, ospfService{ospf: b.OSPF})
 	for name := range s.grpc.GetServiceInfo() {
 		s.health.SetServingStatus(name, healthv1.HealthCheckResponse_SERVING)

@@ -15,12 +15,11 @@ import (
 // the feed ends. send returns false for an item that the client did not ask for: what was dropped before it is
 // reported with the next one.
 func watch[T any](s *Server, ctx context.Context, open func() (Stream[T], error), send func(item T, dropped uint64) (sent bool, err error)) error {
-	select {
-	case s.watchers <- struct{}{}:
-		defer func() { <-s.watchers }()
-	default:
-		return &Error{Code: codes.ResourceExhausted, Reason: ReasonTooMany, Msg: "too many clients are watching; end one of them"}
+	free, err := s.watcher()
+	if err != nil {
+		return err
 	}
+	defer free()
 	feed, err := open()
 	if err != nil {
 		return err
@@ -50,6 +49,16 @@ func watch[T any](s *Server, ctx context.Context, open func() (Stream[T], error)
 		if sent {
 			dropped = 0
 		}
+	}
+}
+
+// watcher takes a place among the clients that have a stream.
+func (s *Server) watcher() (free func(), err error) {
+	select {
+	case s.watchers <- struct{}{}:
+		return func() { <-s.watchers }, nil
+	default:
+		return nil, TooMany("too many clients have a stream; end one of them")
 	}
 }
 

@@ -34,11 +34,12 @@ type Backends struct {
 	ISIS       api.ISIS // nil: not configured
 	OSPF       *OSPF
 	NRPs       *NRPs
+	Reports    *Reports
 }
 
 // API gives them as the server takes them.
 func (b *Backends) API() api.Backends {
-	return api.Backends{Table: b.Table, Advertiser: b.Advertiser, Flows: b.Flows, Records: b.Records, Node: b.Node, ISIS: b.ISIS, OSPF: b.OSPF, NRPs: b.NRPs}
+	return api.Backends{Table: b.Table, Advertiser: b.Advertiser, Flows: b.Flows, Records: b.Records, Node: b.Node, ISIS: b.ISIS, OSPF: b.OSPF, NRPs: b.NRPs, Reports: b.Reports}
 }
 
 // New makes the sample: a proxy and congestion node with a few entries of everything, the mechanism on.
@@ -48,7 +49,7 @@ func New(t testing.TB) *Backends {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &Backends{Table: table(), Advertiser: advertiser(), Flows: &Flows{list: flows()}, Records: rec, Node: node(), ISIS: isis(), OSPF: ospf(), NRPs: nrps()}
+	b := &Backends{Table: table(), Advertiser: advertiser(), Flows: &Flows{list: flows()}, Records: rec, Node: node(), ISIS: isis(), OSPF: ospf(), NRPs: nrps(), Reports: &Reports{}}
 	for _, r := range records() {
 		rec.Record(&r)
 	}

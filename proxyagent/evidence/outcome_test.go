@@ -10,7 +10,7 @@ import (
 // The lists of 06-evidence: which outcomes each part has, by name.
 var wantNames = map[Part]string{
 	PartCongestionNode: "sent disabled no-proxy context-unknown default-route-refused proxy-unreachable " +
-		"self-proxy paced sampled-out rate-limited send-error detector-overflow detector-gate-full",
+		"self-proxy paced sampled-out rate-limited send-error detector-overflow detector-gate-full flow-unknown",
 	PartProxy: "translated disabled malformed bad-checksum not-our-domain ttl-too-low not-rocev2 " +
 		"unsupported-transport not-our-prefix map-miss map-undecided map-contradicted map-aged nrp-unknown " +
 		"vpn-unknown paced rate-limited loop send-error receive-overflow shutdown",
@@ -57,7 +57,7 @@ func TestEveryOutcomeHasHelpAndAUniqueName(t *testing.T) {
 }
 
 func TestUnlistedNumbersBelongToNoPart(t *testing.T) {
-	for _, o := range []Outcome{-1, 0, 14, 31, 53, 63, 64, 1 << 30} {
+	for _, o := range []Outcome{-1, 0, 15, 31, 53, 63, 64, 1 << 30} {
 		if PartOf(o) != PartNone || Name(o) != "unspecified" {
 			t.Errorf("%d: part %v, name %q", o, PartOf(o), Name(o))
 		}
@@ -69,7 +69,7 @@ func TestUnlistedNumbersBelongToNoPart(t *testing.T) {
 
 func TestUnlistedOutcomesShowAsUnspecified(t *testing.T) {
 	var c Counters
-	for _, o := range []Outcome{0, 14, 64, -5} {
+	for _, o := range []Outcome{0, 15, 64, -5} {
 		c.Count(o, 1)
 	}
 	if got := c.Outcome(pncv1.Outcome_OUTCOME_UNSPECIFIED); got != 4 {
@@ -94,8 +94,8 @@ func TestSnapshotHasEveryCounterOnce(t *testing.T) {
 		}
 		values[key] = p.GetValue()
 	}
-	if len(values) != 2+13+21 {
-		t.Errorf("%d counters, want 36", len(values))
+	if len(values) != 2+14+21 {
+		t.Errorf("%d counters, want 37", len(values))
 	}
 	if values["proxy/received"] != 3 || values["proxy/map-miss"] != 2 || values["proxy/translated"] != 1 {
 		t.Errorf("values %v", values)

@@ -45,7 +45,7 @@ func (f *Flow) toProto() *pncv1.FlowKey {
 
 func (rec *Record) congestionToProto() *pncv1.CongestionRecord {
 	c := &rec.Congestion
-	p := &pncv1.CongestionRecord{Source: c.Source, CeCount: c.CECount, QueueDepth: c.QueueDepth, Proxy: addrString(c.Proxy)}
+	p := &pncv1.CongestionRecord{Source: c.Source, CeCount: c.CECount, QueueDepth: c.QueueDepth, QueueDepthUnit: c.DepthUnit, Proxy: addrString(c.Proxy)}
 	if c.Route != nil {
 		// A proxy is resolved only while it can be reached.
 		route := c.Route.Route()

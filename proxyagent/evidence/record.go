@@ -34,11 +34,12 @@ type Flow struct {
 
 // Congestion is a congestion node's part of a Record.
 type Congestion struct {
-	Source     string     // the detector and the interface, as in "ce eth2"
-	CECount    uint64     // CE-marked packets of the flow since its last notification, this one included
-	QueueDepth uint64     // octets in the queue before the packet; zero when not known
-	Proxy      netip.Addr // the proxy resolved; invalid when none was
-	Route      *pnc.Entry // the route used, or that gave the reason; nil when none matched
+	Source     string               // the detector and the interface, as in "ce eth2"; a queue of it where that is known
+	CECount    uint64               // CE-marked packets of the flow since its last notification, this one included
+	QueueDepth uint64               // in the queue before the packet, or when it was looked at; zero when not known
+	DepthUnit  pncv1.QueueDepthUnit // of QueueDepth
+	Proxy      netip.Addr           // the proxy resolved; invalid when none was
+	Route      *pnc.Entry           // the route used, or that gave the reason; nil when none matched
 	Event      EventNumber
 }
 

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"time"
 
+	pncv1 "pncd/api/pnc/v1"
 	"pncd/proxyagent/evidence"
 )
 
@@ -16,10 +17,11 @@ type Event struct {
 	Proto            uint8      // of the data packet, 17
 	DestQP           uint32     // of the data packet, 24 bits
 
-	CECount    uint64    // CE-marked packets that this event stands for; zero when not known
-	QueueDepth uint64    // octets in the queue, before the packet; zero when not known
-	Source     string    // the detector, as in "ce eth1"
-	At         time.Time // when it was seen; zero means when it is handled
+	CECount    uint64               // CE-marked packets that this event stands for; zero when not known
+	QueueDepth uint64               // in the queue, before the packet or when it was looked at; zero when not known
+	DepthUnit  pncv1.QueueDepthUnit // of QueueDepth
+	Source     string               // the detector, as in "ce eth1"
+	At         time.Time            // when it was seen; zero means when it is handled
 }
 
 // flowKey is what pacing goes by: the queue pair at the receiver that one sender's data names. The UDP
@@ -42,7 +44,7 @@ func (ev *Event) describe(now time.Time, rec *evidence.Record) {
 			Context: ev.Context, Sender: ev.Sender, Receiver: ev.Receiver,
 			SrcPort: ev.SrcPort, DstPort: ev.DstPort, Proto: ev.Proto, DestQP: ev.DestQP,
 		},
-		Congestion: evidence.Congestion{Source: ev.Source, CECount: ev.CECount, QueueDepth: ev.QueueDepth},
+		Congestion: evidence.Congestion{Source: ev.Source, CECount: ev.CECount, QueueDepth: ev.QueueDepth, DepthUnit: ev.DepthUnit},
 	}
 	if rec.At.IsZero() {
 		rec.At = now

@@ -149,7 +149,7 @@ func (RefreshDirection) EnumDescriptor() ([]byte, []int) {
 // One part of the daemon.
 type Part struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Its name: api, bgp, sender, learner, tap:eth0, detector:eth1, translator:192.0.2.1:1021.
+	// Its name: api, bgp, sender, learner, tap:eth0, detector:eth1, qdisc:eth1, top-flows:eth1, reports, translator:192.0.2.1:1021.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// What it is doing.
 	State PartState `protobuf:"varint,2,opt,name=state,proto3,enum=pnc.v1.PartState" json:"state,omitempty"`

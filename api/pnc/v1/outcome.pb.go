@@ -60,6 +60,8 @@ const (
 	Outcome_OUTCOME_DETECTOR_OVERFLOW Outcome = 12
 	// The detector had no room for the flow.
 	Outcome_OUTCOME_DETECTOR_GATE_FULL Outcome = 13
+	// The queue was congested, and no flow could be named.
+	Outcome_OUTCOME_FLOW_UNKNOWN Outcome = 14
 	// The CNP left for the sender.
 	Outcome_OUTCOME_PROXY_TRANSLATED Outcome = 32
 	// The mechanism is off at the proxy.
@@ -121,6 +123,7 @@ var (
 		11: "OUTCOME_SEND_ERROR",
 		12: "OUTCOME_DETECTOR_OVERFLOW",
 		13: "OUTCOME_DETECTOR_GATE_FULL",
+		14: "OUTCOME_FLOW_UNKNOWN",
 		32: "OUTCOME_PROXY_TRANSLATED",
 		33: "OUTCOME_PROXY_DISABLED",
 		34: "OUTCOME_PROXY_MALFORMED",
@@ -158,6 +161,7 @@ var (
 		"OUTCOME_SEND_ERROR":                  11,
 		"OUTCOME_DETECTOR_OVERFLOW":           12,
 		"OUTCOME_DETECTOR_GATE_FULL":          13,
+		"OUTCOME_FLOW_UNKNOWN":                14,
 		"OUTCOME_PROXY_TRANSLATED":            32,
 		"OUTCOME_PROXY_DISABLED":              33,
 		"OUTCOME_PROXY_MALFORMED":             34,
@@ -232,7 +236,7 @@ var File_pnc_v1_outcome_proto protoreflect.FileDescriptor
 
 const file_pnc_v1_outcome_proto_rawDesc = "" +
 	"\n" +
-	"\x14pnc/v1/outcome.proto\x12\x06pnc.v1\x1a google/protobuf/descriptor.proto*\xde\x1e\n" +
+	"\x14pnc/v1/outcome.proto\x12\x06pnc.v1\x1a google/protobuf/descriptor.proto*\xa3 \n" +
 	"\aOutcome\x12,\n" +
 	"\x13OUTCOME_UNSPECIFIED\x10\x00\x1a\x13\xc2\xf7\x1f\x0fNever recorded.\x12:\n" +
 	"\fOUTCOME_SENT\x10\x01\x1a(\xc2\xf7\x1f$The notification left for the proxy.\x12g\n" +
@@ -248,7 +252,8 @@ const file_pnc_v1_outcome_proto_rawDesc = "" +
 	"\x1a2\xc2\xf7\x1f.The node's total notification rate is used up.\x12d\n" +
 	"\x12OUTCOME_SEND_ERROR\x10\v\x1aL\xc2\xf7\x1fHThe kernel refused to send the notification; the record holds the error.\x12\xce\x01\n" +
 	"\x19OUTCOME_DETECTOR_OVERFLOW\x10\f\x1a\xae\x01\xc2\xf7\x1f\xa9\x01The detector's ring was full, or was given up with events in it; counted from the kernel's own counter. The flow's next event stands for it, except behind a packet ring.\x12~\n" +
-	"\x1aOUTCOME_DETECTOR_GATE_FULL\x10\r\x1a^\xc2\xf7\x1fZThe kernel had no room to remember the flow's last report, so the packet was not reported.\x12Q\n" +
+	"\x1aOUTCOME_DETECTOR_GATE_FULL\x10\r\x1a^\xc2\xf7\x1fZThe kernel had no room to remember the flow's last report, so the packet was not reported.\x12\xc2\x01\n" +
+	"\x14OUTCOME_FLOW_UNKNOWN\x10\x0e\x1a\xa7\x01\xc2\xf7\x1f\xa2\x01A link's queue was congested, by its statistics or a report, and no RoCEv2 flow that leaves by the link stood out; congestion_node.detect.top_flows says which do.\x12Q\n" +
 	"\x18OUTCOME_PROXY_TRANSLATED\x10 \x1a3\xc2\xf7\x1f/The CNP with the Source QP left for the sender.\x12c\n" +
 	"\x16OUTCOME_PROXY_DISABLED\x10!\x1aG\xc2\xf7\x1fCThe mechanism is off at this proxy; 'pncctl enable' switches it on.\x12Y\n" +
 	"\x17OUTCOME_PROXY_MALFORMED\x10\"\x1a<\xc2\xf7\x1f8The notification's length or fields fit no known format.\x12M\n" +

@@ -25,6 +25,59 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// What the depth of a queue counts.
+type QueueDepthUnit int32
+
+const (
+	// Octets.
+	QueueDepthUnit_QUEUE_DEPTH_UNIT_UNSPECIFIED QueueDepthUnit = 0
+	// Packets.
+	QueueDepthUnit_QUEUE_DEPTH_UNIT_PACKETS QueueDepthUnit = 1
+	// Cells of the switch's buffer.
+	QueueDepthUnit_QUEUE_DEPTH_UNIT_CELLS QueueDepthUnit = 2
+)
+
+// Enum value maps for QueueDepthUnit.
+var (
+	QueueDepthUnit_name = map[int32]string{
+		0: "QUEUE_DEPTH_UNIT_UNSPECIFIED",
+		1: "QUEUE_DEPTH_UNIT_PACKETS",
+		2: "QUEUE_DEPTH_UNIT_CELLS",
+	}
+	QueueDepthUnit_value = map[string]int32{
+		"QUEUE_DEPTH_UNIT_UNSPECIFIED": 0,
+		"QUEUE_DEPTH_UNIT_PACKETS":     1,
+		"QUEUE_DEPTH_UNIT_CELLS":       2,
+	}
+)
+
+func (x QueueDepthUnit) Enum() *QueueDepthUnit {
+	p := new(QueueDepthUnit)
+	*p = x
+	return p
+}
+
+func (x QueueDepthUnit) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (QueueDepthUnit) Descriptor() protoreflect.EnumDescriptor {
+	return file_pnc_v1_record_proto_enumTypes[0].Descriptor()
+}
+
+func (QueueDepthUnit) Type() protoreflect.EnumType {
+	return &file_pnc_v1_record_proto_enumTypes[0]
+}
+
+func (x QueueDepthUnit) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use QueueDepthUnit.Descriptor instead.
+func (QueueDepthUnit) EnumDescriptor() ([]byte, []int) {
+	return file_pnc_v1_record_proto_rawDescGZIP(), []int{0}
+}
+
 // The flow that a congestion event or a notification names.
 type FlowKey struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -192,7 +245,8 @@ func (x *EventNumber) GetCount() uint64 {
 // What a congestion node did with one congestion event.
 type CongestionRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Where the event came from, and the interface: `ce eth2`, `virtual-queue eth2`.
+	// Where the event came from, the interface, and the queue where it is known: `ce eth2`, `virtual-queue eth2`,
+	// `qdisc eth2`, `api Ethernet12 queue 3`.
 	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
 	// CE-marked packets of the flow since its last notification, this one included.
 	CeCount uint64 `protobuf:"varint,2,opt,name=ce_count,json=ceCount,proto3" json:"ce_count,omitempty"`
@@ -202,10 +256,12 @@ type CongestionRecord struct {
 	Route *CapabilityRoute `protobuf:"bytes,4,opt,name=route,proto3" json:"route,omitempty"`
 	// The event number, when a notification left.
 	Event *EventNumber `protobuf:"bytes,5,opt,name=event,proto3" json:"event,omitempty"`
-	// Octets in the queue before the packet, where the source knows it.
-	QueueDepth    uint64 `protobuf:"varint,6,opt,name=queue_depth,json=queueDepth,proto3" json:"queue_depth,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// How much is in the queue, where the source knows it: before the packet, or when it was looked at.
+	QueueDepth uint64 `protobuf:"varint,6,opt,name=queue_depth,json=queueDepth,proto3" json:"queue_depth,omitempty"`
+	// What queue_depth counts.
+	QueueDepthUnit QueueDepthUnit `protobuf:"varint,7,opt,name=queue_depth_unit,json=queueDepthUnit,proto3,enum=pnc.v1.QueueDepthUnit" json:"queue_depth_unit,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *CongestionRecord) Reset() {
@@ -278,6 +334,13 @@ func (x *CongestionRecord) GetQueueDepth() uint64 {
 		return x.QueueDepth
 	}
 	return 0
+}
+
+func (x *CongestionRecord) GetQueueDepthUnit() QueueDepthUnit {
+	if x != nil {
+		return x.QueueDepthUnit
+	}
+	return QueueDepthUnit_QUEUE_DEPTH_UNIT_UNSPECIFIED
 }
 
 // What a proxy did with one notification.
@@ -917,7 +980,7 @@ func (*ListCountersRequest) Descriptor() ([]byte, []int) {
 // One exact counter.
 type Counter struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Which part counts: congestion-node, proxy, notifier, translator, learner, detector, table, routes, bgp,
+	// Which part counts: congestion-node, proxy, notifier, translator, learner, detector, qdisc, top-flows, reports, table, routes, bgp,
 	// api, records, readiness.
 	Part string `protobuf:"bytes,1,opt,name=part,proto3" json:"part,omitempty"`
 	// The counter's name; an outcome's name in lower case for the first two. A label follows it in braces, as in
@@ -1053,7 +1116,7 @@ const file_pnc_v1_record_proto_rawDesc = "" +
 	"\x10_nrp_selector_id\"7\n" +
 	"\vEventNumber\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\rR\x04port\x12\x14\n" +
-	"\x05count\x18\x02 \x01(\x04R\x05count\"\xd6\x01\n" +
+	"\x05count\x18\x02 \x01(\x04R\x05count\"\x98\x02\n" +
 	"\x10CongestionRecord\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12\x19\n" +
 	"\bce_count\x18\x02 \x01(\x04R\aceCount\x12\x14\n" +
@@ -1061,7 +1124,8 @@ const file_pnc_v1_record_proto_rawDesc = "" +
 	"\x05route\x18\x04 \x01(\v2\x17.pnc.v1.CapabilityRouteR\x05route\x12)\n" +
 	"\x05event\x18\x05 \x01(\v2\x13.pnc.v1.EventNumberR\x05event\x12\x1f\n" +
 	"\vqueue_depth\x18\x06 \x01(\x04R\n" +
-	"queueDepth\"\xcd\x02\n" +
+	"queueDepth\x12@\n" +
+	"\x10queue_depth_unit\x18\a \x01(\x0e2\x16.pnc.v1.QueueDepthUnitR\x0equeueDepthUnit\"\xcd\x02\n" +
 	"\x11TranslationRecord\x12'\n" +
 	"\x0fcongestion_node\x18\x01 \x01(\tR\x0econgestionNode\x12)\n" +
 	"\x05event\x18\x02 \x01(\v2\x13.pnc.v1.EventNumberR\x05event\x12\x10\n" +
@@ -1117,7 +1181,11 @@ const file_pnc_v1_record_proto_rawDesc = "" +
 	"\x05value\x18\x03 \x01(\x04R\x05value\x12\x12\n" +
 	"\x04help\x18\x04 \x01(\tR\x04help\"C\n" +
 	"\x14ListCountersResponse\x12+\n" +
-	"\bcounters\x18\x01 \x03(\v2\x0f.pnc.v1.CounterR\bcounters2\xc3\x02\n" +
+	"\bcounters\x18\x01 \x03(\v2\x0f.pnc.v1.CounterR\bcounters*l\n" +
+	"\x0eQueueDepthUnit\x12 \n" +
+	"\x1cQUEUE_DEPTH_UNIT_UNSPECIFIED\x10\x00\x12\x1c\n" +
+	"\x18QUEUE_DEPTH_UNIT_PACKETS\x10\x01\x12\x1a\n" +
+	"\x16QUEUE_DEPTH_UNIT_CELLS\x10\x022\xc3\x02\n" +
 	"\rRecordService\x12F\n" +
 	"\vListRecords\x12\x1a.pnc.v1.ListRecordsRequest\x1a\x1b.pnc.v1.ListRecordsResponse\x12K\n" +
 	"\fWatchRecords\x12\x1b.pnc.v1.WatchRecordsRequest\x1a\x1c.pnc.v1.WatchRecordsResponse0\x01\x12I\n" +
@@ -1136,61 +1204,64 @@ func file_pnc_v1_record_proto_rawDescGZIP() []byte {
 	return file_pnc_v1_record_proto_rawDescData
 }
 
+var file_pnc_v1_record_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
 var file_pnc_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_pnc_v1_record_proto_goTypes = []any{
-	(*FlowKey)(nil),                 // 0: pnc.v1.FlowKey
-	(*EventNumber)(nil),             // 1: pnc.v1.EventNumber
-	(*CongestionRecord)(nil),        // 2: pnc.v1.CongestionRecord
-	(*TranslationRecord)(nil),       // 3: pnc.v1.TranslationRecord
-	(*Record)(nil),                  // 4: pnc.v1.Record
-	(*RecordFilter)(nil),            // 5: pnc.v1.RecordFilter
-	(*ListRecordsRequest)(nil),      // 6: pnc.v1.ListRecordsRequest
-	(*ListRecordsResponse)(nil),     // 7: pnc.v1.ListRecordsResponse
-	(*WatchRecordsRequest)(nil),     // 8: pnc.v1.WatchRecordsRequest
-	(*WatchRecordsResponse)(nil),    // 9: pnc.v1.WatchRecordsResponse
-	(*ListCountersRequest)(nil),     // 10: pnc.v1.ListCountersRequest
-	(*Counter)(nil),                 // 11: pnc.v1.Counter
-	(*ListCountersResponse)(nil),    // 12: pnc.v1.ListCountersResponse
-	(*CapabilityRoute)(nil),         // 13: pnc.v1.CapabilityRoute
-	(*Flow)(nil),                    // 14: pnc.v1.Flow
-	(*durationpb.Duration)(nil),     // 15: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),   // 16: google.protobuf.Timestamp
-	(Outcome)(0),                    // 17: pnc.v1.Outcome
-	(*ListHostChangesRequest)(nil),  // 18: pnc.v1.ListHostChangesRequest
-	(*ListHostChangesResponse)(nil), // 19: pnc.v1.ListHostChangesResponse
+	(QueueDepthUnit)(0),             // 0: pnc.v1.QueueDepthUnit
+	(*FlowKey)(nil),                 // 1: pnc.v1.FlowKey
+	(*EventNumber)(nil),             // 2: pnc.v1.EventNumber
+	(*CongestionRecord)(nil),        // 3: pnc.v1.CongestionRecord
+	(*TranslationRecord)(nil),       // 4: pnc.v1.TranslationRecord
+	(*Record)(nil),                  // 5: pnc.v1.Record
+	(*RecordFilter)(nil),            // 6: pnc.v1.RecordFilter
+	(*ListRecordsRequest)(nil),      // 7: pnc.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),     // 8: pnc.v1.ListRecordsResponse
+	(*WatchRecordsRequest)(nil),     // 9: pnc.v1.WatchRecordsRequest
+	(*WatchRecordsResponse)(nil),    // 10: pnc.v1.WatchRecordsResponse
+	(*ListCountersRequest)(nil),     // 11: pnc.v1.ListCountersRequest
+	(*Counter)(nil),                 // 12: pnc.v1.Counter
+	(*ListCountersResponse)(nil),    // 13: pnc.v1.ListCountersResponse
+	(*CapabilityRoute)(nil),         // 14: pnc.v1.CapabilityRoute
+	(*Flow)(nil),                    // 15: pnc.v1.Flow
+	(*durationpb.Duration)(nil),     // 16: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),   // 17: google.protobuf.Timestamp
+	(Outcome)(0),                    // 18: pnc.v1.Outcome
+	(*ListHostChangesRequest)(nil),  // 19: pnc.v1.ListHostChangesRequest
+	(*ListHostChangesResponse)(nil), // 20: pnc.v1.ListHostChangesResponse
 }
 var file_pnc_v1_record_proto_depIdxs = []int32{
-	13, // 0: pnc.v1.CongestionRecord.route:type_name -> pnc.v1.CapabilityRoute
-	1,  // 1: pnc.v1.CongestionRecord.event:type_name -> pnc.v1.EventNumber
-	1,  // 2: pnc.v1.TranslationRecord.event:type_name -> pnc.v1.EventNumber
-	14, // 3: pnc.v1.TranslationRecord.entry:type_name -> pnc.v1.Flow
-	15, // 4: pnc.v1.TranslationRecord.latency:type_name -> google.protobuf.Duration
-	16, // 5: pnc.v1.Record.at:type_name -> google.protobuf.Timestamp
-	17, // 6: pnc.v1.Record.outcome:type_name -> pnc.v1.Outcome
-	0,  // 7: pnc.v1.Record.flow:type_name -> pnc.v1.FlowKey
-	2,  // 8: pnc.v1.Record.congestion:type_name -> pnc.v1.CongestionRecord
-	3,  // 9: pnc.v1.Record.translation:type_name -> pnc.v1.TranslationRecord
-	17, // 10: pnc.v1.RecordFilter.outcomes:type_name -> pnc.v1.Outcome
-	16, // 11: pnc.v1.RecordFilter.since:type_name -> google.protobuf.Timestamp
-	16, // 12: pnc.v1.RecordFilter.until:type_name -> google.protobuf.Timestamp
-	5,  // 13: pnc.v1.ListRecordsRequest.filter:type_name -> pnc.v1.RecordFilter
-	4,  // 14: pnc.v1.ListRecordsResponse.records:type_name -> pnc.v1.Record
-	5,  // 15: pnc.v1.WatchRecordsRequest.filter:type_name -> pnc.v1.RecordFilter
-	4,  // 16: pnc.v1.WatchRecordsResponse.record:type_name -> pnc.v1.Record
-	11, // 17: pnc.v1.ListCountersResponse.counters:type_name -> pnc.v1.Counter
-	6,  // 18: pnc.v1.RecordService.ListRecords:input_type -> pnc.v1.ListRecordsRequest
-	8,  // 19: pnc.v1.RecordService.WatchRecords:input_type -> pnc.v1.WatchRecordsRequest
-	10, // 20: pnc.v1.RecordService.ListCounters:input_type -> pnc.v1.ListCountersRequest
-	18, // 21: pnc.v1.RecordService.ListHostChanges:input_type -> pnc.v1.ListHostChangesRequest
-	7,  // 22: pnc.v1.RecordService.ListRecords:output_type -> pnc.v1.ListRecordsResponse
-	9,  // 23: pnc.v1.RecordService.WatchRecords:output_type -> pnc.v1.WatchRecordsResponse
-	12, // 24: pnc.v1.RecordService.ListCounters:output_type -> pnc.v1.ListCountersResponse
-	19, // 25: pnc.v1.RecordService.ListHostChanges:output_type -> pnc.v1.ListHostChangesResponse
-	22, // [22:26] is the sub-list for method output_type
-	18, // [18:22] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	14, // 0: pnc.v1.CongestionRecord.route:type_name -> pnc.v1.CapabilityRoute
+	2,  // 1: pnc.v1.CongestionRecord.event:type_name -> pnc.v1.EventNumber
+	0,  // 2: pnc.v1.CongestionRecord.queue_depth_unit:type_name -> pnc.v1.QueueDepthUnit
+	2,  // 3: pnc.v1.TranslationRecord.event:type_name -> pnc.v1.EventNumber
+	15, // 4: pnc.v1.TranslationRecord.entry:type_name -> pnc.v1.Flow
+	16, // 5: pnc.v1.TranslationRecord.latency:type_name -> google.protobuf.Duration
+	17, // 6: pnc.v1.Record.at:type_name -> google.protobuf.Timestamp
+	18, // 7: pnc.v1.Record.outcome:type_name -> pnc.v1.Outcome
+	1,  // 8: pnc.v1.Record.flow:type_name -> pnc.v1.FlowKey
+	3,  // 9: pnc.v1.Record.congestion:type_name -> pnc.v1.CongestionRecord
+	4,  // 10: pnc.v1.Record.translation:type_name -> pnc.v1.TranslationRecord
+	18, // 11: pnc.v1.RecordFilter.outcomes:type_name -> pnc.v1.Outcome
+	17, // 12: pnc.v1.RecordFilter.since:type_name -> google.protobuf.Timestamp
+	17, // 13: pnc.v1.RecordFilter.until:type_name -> google.protobuf.Timestamp
+	6,  // 14: pnc.v1.ListRecordsRequest.filter:type_name -> pnc.v1.RecordFilter
+	5,  // 15: pnc.v1.ListRecordsResponse.records:type_name -> pnc.v1.Record
+	6,  // 16: pnc.v1.WatchRecordsRequest.filter:type_name -> pnc.v1.RecordFilter
+	5,  // 17: pnc.v1.WatchRecordsResponse.record:type_name -> pnc.v1.Record
+	12, // 18: pnc.v1.ListCountersResponse.counters:type_name -> pnc.v1.Counter
+	7,  // 19: pnc.v1.RecordService.ListRecords:input_type -> pnc.v1.ListRecordsRequest
+	9,  // 20: pnc.v1.RecordService.WatchRecords:input_type -> pnc.v1.WatchRecordsRequest
+	11, // 21: pnc.v1.RecordService.ListCounters:input_type -> pnc.v1.ListCountersRequest
+	19, // 22: pnc.v1.RecordService.ListHostChanges:input_type -> pnc.v1.ListHostChangesRequest
+	8,  // 23: pnc.v1.RecordService.ListRecords:output_type -> pnc.v1.ListRecordsResponse
+	10, // 24: pnc.v1.RecordService.WatchRecords:output_type -> pnc.v1.WatchRecordsResponse
+	13, // 25: pnc.v1.RecordService.ListCounters:output_type -> pnc.v1.ListCountersResponse
+	20, // 26: pnc.v1.RecordService.ListHostChanges:output_type -> pnc.v1.ListHostChangesResponse
+	23, // [23:27] is the sub-list for method output_type
+	19, // [19:23] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_pnc_v1_record_proto_init() }
@@ -1213,13 +1284,14 @@ func file_pnc_v1_record_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_pnc_v1_record_proto_rawDesc), len(file_pnc_v1_record_proto_rawDesc)),
-			NumEnums:      0,
+			NumEnums:      1,
 			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_pnc_v1_record_proto_goTypes,
 		DependencyIndexes: file_pnc_v1_record_proto_depIdxs,
+		EnumInfos:         file_pnc_v1_record_proto_enumTypes,
 		MessageInfos:      file_pnc_v1_record_proto_msgTypes,
 	}.Build()
 	File_pnc_v1_record_proto = out.File
