@@ -20,6 +20,7 @@ type Node struct {
 	Records      pncv1.RecordServiceClient
 	Control      pncv1.NodeServiceClient
 	ISIS         pncv1.IsisServiceClient
+	Reports      pncv1.CongestionServiceClient
 
 	conn *grpc.ClientConn
 }
@@ -41,6 +42,7 @@ func (b *Bed) dial(ctx context.Context, name string) (*Node, error) {
 		Records:      pncv1.NewRecordServiceClient(conn),
 		Control:      pncv1.NewNodeServiceClient(conn),
 		ISIS:         pncv1.NewIsisServiceClient(conn),
+		Reports:      pncv1.NewCongestionServiceClient(conn),
 	}
 	err = b.Wait(ctx, dialPatience, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, time.Second)

@@ -220,7 +220,8 @@ func (c *checker) format2Port(section string, port, first uint16) {
 func (c *checker) congestionNode(cfg *Config) {
 	const p = "congestion_node"
 	n := cfg.CongestionNode
-	c.want(len(cfg.DetectorLinks()) > 0, p+".interfaces", "required, or contexts, or detect.virtual_queues: the links whose outgoing CE-marked packets count")
+	c.want(len(cfg.DetectorLinks()) > 0 || len(n.Detect.Qdiscs) > 0 || n.Detect.API != nil, p+".interfaces",
+		"required, or contexts, or detect.virtual_queues, detect.qdiscs or detect.api: the links whose outgoing CE-marked packets count")
 	c.interfaces(p+".interfaces", n.Interfaces)
 	c.detect(cfg)
 	c.want(n.SourceIPv4.IsValid() || n.SourceIPv6.IsValid(), p, "source_ipv4 or source_ipv6 is required")

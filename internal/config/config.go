@@ -336,8 +336,16 @@ const (
 	DefaultPaceState   = 65536
 	DefaultGate        = time.Millisecond
 	DefaultPmax        = 10 // percent
-	DefaultMapEntries  = 262144
-	DefaultMapAge      = 60 * time.Second
+
+	DefaultQdiscInterval = 10 * time.Millisecond
+	DefaultReportRate    = 10000 // a second
+	DefaultTopCount      = 8
+	DefaultTopShare      = 5 // percent
+	DefaultTopWindow     = 100 * time.Millisecond
+	DefaultTopSample     = 16
+
+	DefaultMapEntries = 262144
+	DefaultMapAge     = 60 * time.Second
 
 	DefaultTrafficWithin = 10 * time.Minute
 	DefaultLossMax       = 1

@@ -19,6 +19,9 @@ type Detect struct {
 	Gate          Duration       `yaml:"gate"`  // tcx and virtual queues: a flow is reported once in this time
 	Flows         int            `yaml:"flows"` // whose last report is remembered, of each interface
 	VirtualQueues []VirtualQueue `yaml:"virtual_queues"`
+	Qdiscs        []Qdisc        `yaml:"qdiscs"`
+	API           *DetectAPI     `yaml:"api"` // nil: reports are not taken
+	TopFlows      TopFlows       `yaml:"top_flows"`
 }
 
 // VirtualQueue is a queue that drains at a rate of its own, and by whose depth packets are marked CE.
@@ -72,10 +75,15 @@ func (c *Config) DetectorLinks() (out []DetectorLink) {
 	return out
 }
 
-// linkOf gives the link of a virtual queue.
-func (c *Config) linkOf(q *VirtualQueue) DetectorLink {
-	namespace, all := c.Namespace(q.Context), c.DetectorLinks()
-	return all[slices.IndexFunc(all, func(l DetectorLink) bool { return l.Namespace == namespace && l.Interface == q.Interface })]
+// linkOf gives the link of a context, in its network namespace when it has one: that with a detector, where it is one.
+func (c *Config) linkOf(context, iface string) DetectorLink {
+	namespace := c.Namespace(context)
+	for _, l := range c.DetectorLinks() {
+		if l.Namespace == namespace && l.Interface == iface {
+			return l
+		}
+	}
+	return DetectorLink{Context: context, Namespace: namespace, Interface: iface}
 }
 
 func (d *Detect) fillDefaults(given func(string) bool) {
@@ -89,6 +97,7 @@ func (d *Detect) fillDefaults(given func(string) bool) {
 		setDefault(given, at+".kmax", &q.Kmax, int(float64(q.RateMbit)*kmaxPerMbit))
 		setDefault(given, at+".pmax", &q.Pmax, DefaultPmax)
 	}
+	d.fillQueueSources(given)
 }
 
 func (c *checker) detect(cfg *Config) {
@@ -101,14 +110,7 @@ func (c *checker) detect(cfg *Config) {
 	seen := map[link]bool{}
 	for i := range d.VirtualQueues {
 		q, at := &d.VirtualQueues[i], index(p+".virtual_queues", i)
-		c.interfaceName(at+".interface", q.Interface)
-		place := link{cfg.Namespace(q.Context), q.Interface}
-		c.want(!seen[place], at+".interface", "%q is given twice", q.Interface)
-		seen[place] = true
-		c.want(q.Context == "" || slices.ContainsFunc(n.Contexts, func(x NodeContext) bool { return x.Name == q.Context }), at+".context",
-			"%q is none of congestion_node.contexts", q.Context)
-		l := cfg.linkOf(q)
-		c.want(q.Context == "" || l.Context == q.Context, at+".context", "%s is a link of context %q", q.Interface, l.Context)
+		l := c.watchedLink(cfg, at, q.Context, q.Interface, seen)
 		c.want(d.Mode != DetectRing || !l.CE, at+".interface",
 			"%q is watched with mode ring, which would take the queue's own marks for others'; use tcx or auto, or leave it out of interfaces", q.Interface)
 		c.within(at+".rate_mbit", q.RateMbit, 1, 1_600_000)
@@ -117,6 +119,20 @@ func (c *checker) detect(cfg *Config) {
 		c.want(q.Kmin < q.Kmax, at+".kmin", "%d is not less than kmax, %d", q.Kmin, q.Kmax)
 		c.within(at+".pmax", q.Pmax, 1, 100)
 	}
+	c.queueSources(cfg)
+}
+
+// watchedLink checks the interface and the context of a link with a queue, which is not among those seen, and gives it.
+func (c *checker) watchedLink(cfg *Config, at, context, iface string, seen map[link]bool) DetectorLink {
+	c.interfaceName(at+".interface", iface)
+	place := link{cfg.Namespace(context), iface}
+	c.want(!seen[place], at+".interface", "%q is given twice", iface)
+	seen[place] = true
+	c.want(context == "" || slices.ContainsFunc(cfg.CongestionNode.Contexts, func(x NodeContext) bool { return x.Name == context }), at+".context",
+		"%q is none of congestion_node.contexts", context)
+	l := cfg.linkOf(context, iface)
+	c.want(context == "" || l.Context == context, at+".context", "%s is a link of context %q", iface, l.Context)
+	return l
 }
 
 // String is a queue as it is told to people.

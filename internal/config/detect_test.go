@@ -84,6 +84,43 @@ func TestVirtualQueuesAloneAreEnough(t *testing.T) {
 	}
 }
 
+func TestQueueSources(t *testing.T) {
+	c, err := Parse([]byte(`congestion_node:
+  source_ipv4: 192.0.2.1
+  contexts: [{name: blue, nrp: 5, interfaces: [eth4]}, {name: red, nrp: 6}]
+  detect: {qdiscs: [{interface: eth2}, {interface: eth4, backlog: 9}, {interface: eth6, context: red}], api: {interfaces: [eth5, eth2]}}
+contexts: [{name: blue}, {name: red, namespace: red}]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &c.CongestionNode.Detect
+	if q := d.Qdiscs; q[0].Interval.Duration != DefaultQdiscInterval || q[0].Backlog != 0 || q[1].Backlog != 9 {
+		t.Errorf("%+v", q)
+	}
+	if d.API.Rate != DefaultReportRate || d.API.Burst != DefaultPaceBurst {
+		t.Errorf("%+v", d.API)
+	}
+	if d.TopFlows != (TopFlows{Count: 8, Share: 5, Window: Duration{DefaultTopWindow}, Sample: 16}) {
+		t.Errorf("%+v", d.TopFlows)
+	}
+	var got []string
+	for _, l := range c.SampledLinks() {
+		got = append(got, l.Context+"/"+l.Namespace+"/"+l.Interface)
+	}
+	if want := "[//eth2 blue//eth4 red/red/eth6 //eth5]"; fmt.Sprint(got) != want {
+		t.Errorf("%v, want %s", got, want)
+	}
+	if q := c.QdiscLinks()[1]; q.Context != "blue" || q.Qdisc.Backlog != 9 {
+		t.Errorf("%+v", q)
+	}
+	for _, alone := range []string{"{qdiscs: [{interface: eth3}]}", "{api: {}}"} {
+		if _, err := Parse([]byte("congestion_node: {source_ipv4: 192.0.2.1, detect: " + alone + "}")); err != nil {
+			t.Errorf("%s alone: %v", alone, err)
+		}
+	}
+}
+
 func TestDetectErrorsNameKeyAndRule(t *testing.T) {
 	for detect, want := range map[string]string{
 		"{mode: xdp}":                           `congestion_node.detect.mode: "xdp" is none of auto, ring, tcx`,
@@ -99,6 +136,20 @@ func TestDetectErrorsNameKeyAndRule(t *testing.T) {
 		"{virtual_queues: [{interface: eth3, rate_mbit: 10, pmax: 101}]}":                "virtual_queues[0].pmax: 101 is not between 1 and 100",
 		"{mode: ring, virtual_queues: [{interface: eth2, rate_mbit: 10}]}":               `virtual_queues[0].interface: "eth2" is watched with mode ring`,
 		"{virtual_queues: [{interface: a, rate_mbit: 1}, {interface: a, rate_mbit: 1}]}": `virtual_queues[1].interface: "a" is given twice`,
+		"{qdiscs: [{interface: a, context: red}]}":                                       `qdiscs[0].context: "red" is none of congestion_node.contexts`,
+		"{qdiscs: [{}]}": `congestion_node.detect.qdiscs[0].interface: "" is not`,
+		"{qdiscs: [{interface: a}, {interface: a}]}":  `qdiscs[1].interface: "a" is given twice`,
+		"{qdiscs: [{interface: a, interval: 100us}]}": "qdiscs[0].interval: 100µs is not between 1ms and 1m0s",
+		"{qdiscs: [{interface: a, backlog: -1}]}":     "qdiscs[0].backlog: -1 is not between 0",
+		"{api: {interfaces: [a, a]}}":                 `congestion_node.detect.api.interfaces[1]: "a" is given twice`,
+		"{api: {interfaces: ['']}}":                   `api.interfaces[0]: "" is not`,
+		"{api: {rate: 0}}":                            "api.rate: 0 is not between 1 and",
+		"{api: {burst: 0}}":                           "api.burst: 0 is not between 1 and",
+		"{top_flows: {count: 65}}":                    "congestion_node.detect.top_flows.count: 65 is not between 1 and 64",
+		"{top_flows: {share: 0}}":                     "top_flows.share: 0 is not between 1 and 100",
+		"{top_flows: {window: 1ms}}":                  "top_flows.window: 1ms is not between 10ms and 1m0s",
+		"{top_flows: {sample: 100000}}":               "top_flows.sample: 100000 is not between 1 and 65536",
+		"{top_flows: {flows: 3}}":                     "top_flows.flows: unknown key",
 	} {
 		if _, err := parseDetect(t, detect); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v\nwant %q", detect, err, want)

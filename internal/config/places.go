@@ -71,9 +71,18 @@ func (c *checker) links(cfg *Config) {
 	}
 	for i := range n.Detect.VirtualQueues {
 		const list = "congestion_node.detect.virtual_queues"
-		if d := cfg.linkOf(&n.Detect.VirtualQueues[i]); !d.CE {
+		q := &n.Detect.VirtualQueues[i]
+		if d := cfg.linkOf(q.Context, q.Interface); !d.CE {
 			l.own(index(list, i)+".interface", list, d.Context, d.Interface)
 		}
+	}
+	for i, q := range cfg.QdiscLinks() {
+		const list = "congestion_node.detect.qdiscs"
+		l.own(index(list, i)+".interface", list, q.Context, q.Interface)
+	}
+	for i, d := range cfg.ReportedLinks() {
+		const list = "congestion_node.detect.api.interfaces"
+		l.own(index(list, i), list, d.Context, d.Interface)
 	}
 }
 

@@ -51,6 +51,8 @@ congestion_node:
 		"contexts: [{name: blue, nrp: 1, interfaces: [eth1]}, {name: red, nrp: 2, interfaces: [eth1]}]": "",
 		"contexts: [{name: green, nrp: 1, interfaces: [eth2, eth1]}]":                                   "congestion_node.contexts[0].interfaces[1]: eth1 is one of contexts[0].taps",
 		"contexts: [{name: green, nrp: 1, interfaces: [eth0]}]":                                         "congestion_node.contexts[0].interfaces[0]: eth0 is one of proxy.taps",
+		"detect: {qdiscs: [{interface: eth1}]}":                                                         "congestion_node.detect.qdiscs[0].interface: eth1 is one of contexts[0].taps",
+		"detect: {api: {interfaces: [eth0, eth1]}}":                                                     "congestion_node.detect.api.interfaces[1]: eth1 is one of contexts[0].taps",
 		"detect: {virtual_queues: [{interface: eth1, rate_mbit: 1}]}":                                   "congestion_node.detect.virtual_queues[0].interface: eth1 is one of contexts[0].taps",
 	} {
 		_, err := Parse([]byte(base + "  " + node + "\n"))

@@ -132,7 +132,7 @@ func (a *app) root() *cobra.Command {
 		a.capabilitiesCommand(), a.resolveCommand(), a.advertiseCommand(), a.withdrawCommand(),
 		a.flowsCommand(), a.recordsCommand(), a.countersCommand(), a.watchCommand(),
 		a.enableCommand(), a.disableCommand(), a.reloadCommand(), a.logCommand(),
-		a.isisCommand(), a.ospfCommand(), a.nrpCommand(), a.boundaryCommand(), a.bundleCommand(),
+		a.isisCommand(), a.ospfCommand(), a.nrpCommand(), a.reportCommand(), a.boundaryCommand(), a.bundleCommand(),
 	)
 	return root
 }

@@ -67,6 +67,17 @@ func TestCommandsThatChangeSayWhatTheyDid(t *testing.T) {
 		{"nrp delete 300", 1, "not mapped"},
 		{"nrp delete 100", 1, "configured"},
 		{"nrp delete 100 --sender 198.51.100.10 --receiver 203.0.113.10", 0, "nrp 100 deleted\n"},
+		{"report eth2 --queue 3 --depth 5 --depth-unit cells", 0, "SENDER         RECEIVER      PORT   DEST-QP  CONTEXT  OUTCOME\n198.51.100.10  203.0.113.10  49443  0x18b    -        sent\n198.51.100.11  203.0.113.10  49444  0x18c    blue     paced\n"},
+		{"report eth2 --queue 0", 0, "-       -         -     -        -        flow-unknown\n"},
+		{"report Ethernet12 --sender 198.51.100.10 --receiver 203.0.113.10 --qp 0x18b --ce 7", 0, "198.51.100.10  203.0.113.10  -     0x18b    -        sent\n"},
+		{"report Ethernet12", 2, "flow: is required: the flows of Ethernet12 are not known here"},
+		{"report", 2, "report needs INTERFACE"},
+		{"report eth2 --sender 192.0.2.1", 2, "--sender needs --receiver and --qp beside it"},
+		{"report eth2 --sender 192.0.2.1 --receiver x --qp 1", 2, `--receiver: "x" is not an IP address`},
+		{"report eth2 --sender 192.0.2.1 --receiver 192.0.2.2 --qp 0x1000000", 2, "--qp:"},
+		{"report eth2 --sender 192.0.2.1 --receiver 192.0.2.2 --qp 1 --context blue", 2, "flow.source_port: is required in a context"},
+		{"report eth2 --context blue", 2, "--port and --context are of a flow"},
+		{"report eth2 --depth-unit miles", 2, `--depth-unit: "miles" is none of octets, packets, cells`},
 		{"flows 198.51.100.10 203.0.113.10 0x18b --context red", 1, "no traffic of the flow"},
 		{"enable -o json", 0, `"was_enabled": true`},
 	} {
@@ -80,6 +91,18 @@ func TestCommandsThatChangeSayWhatTheyDid(t *testing.T) {
 				t.Errorf("exit status %d, output %q, errors %q, want %d and %q", status, out, errs, tt.status, tt.out)
 			}
 		})
+	}
+	b.Reports.Fail(api.Precondition(api.ReasonDisabled, "the mechanism is disabled"))
+	if status, _, errs := pncctl(t, env, "report", "eth2"); status != 1 || errs != "pncctl: the mechanism is disabled ('pncctl enable')\n" {
+		t.Errorf("report while it is off: exit status %d, %q", status, errs)
+	}
+	b.Reports.Fail(api.TooMany("too fast"))
+	if status, _, errs := pncctl(t, env, "report", "eth2"); status != 1 || errs != "pncctl: refused (rate-limited): too fast\n" {
+		t.Errorf("report above the rate: exit status %d, %q", status, errs)
+	}
+	b.Reports.SetConfigured(false)
+	if status, _, errs := pncctl(t, env, "report", "eth2"); status != 1 || errs != "pncctl: the configuration has no congestion_node.detect.api\n" {
+		t.Errorf("report to one that takes none: exit status %d, %q", status, errs)
 	}
 	b.Node.Fail(api.Invalid("configuration", "line 3: unknown key"))
 	if status, _, errs := pncctl(t, env, "reload"); status != 1 || errs != "pncctl: configuration: line 3: unknown key\n" {
@@ -195,6 +218,22 @@ func TestRecordsAreChosenByTheContextOfTheirFlow(t *testing.T) {
 		_, out, _ := pncctl(t, env, "records", flag)
 		if got := [2]bool{strings.Contains(out, "192.0.2.77"), strings.Contains(out, "translated")}; got != want {
 			t.Errorf("%s: in blue and in the default context %v, want %v\n%s", flag, got, want, out)
+		}
+	}
+}
+
+func TestRecordsShowTheSourceAndTheDepth(t *testing.T) {
+	b, env := sample(t)
+	for _, c := range []evidence.Congestion{
+		{Source: "qdisc eth2", QueueDepth: 4000}, {Source: "api eth2 queue 3", QueueDepth: 1, DepthUnit: pncv1.QueueDepthUnit_QUEUE_DEPTH_UNIT_CELLS},
+		{Source: "ce eth3", CECount: 7},
+	} {
+		b.Records.Record(&evidence.Record{At: apitest.Now, Outcome: pncv1.Outcome_OUTCOME_FLOW_UNKNOWN, Congestion: c})
+	}
+	_, out, _ := pncctl(t, env, "records", "--outcome", "flow-unknown")
+	for _, want := range []string{"by qdisc eth2; 4000 octets in the queue\n", "by api eth2 queue 3; 1 cell in the queue\n", "7 CE by ce eth3\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("output = %q, want %q in it", out, want)
 		}
 	}
 }

@@ -139,8 +139,14 @@ func recordRow(r *pncv1.Record) []string {
 		if rt := c.GetRoute(); rt != nil {
 			add("%s route %s", enum(rt.GetSource()), rt.GetPrefix())
 		}
-		if c.GetCeCount() > 0 {
+		switch {
+		case c.GetCeCount() > 0:
 			add("%d CE by %s", c.GetCeCount(), c.GetSource())
+		case c.GetSource() != "":
+			add("by %s", c.GetSource())
+		}
+		if n := c.GetQueueDepth(); n > 0 {
+			add("%s in the queue", plural(n, depthNoun(c.GetQueueDepthUnit())))
 		}
 	case r.GetTranslation() != nil:
 		t := r.GetTranslation()
@@ -168,6 +174,19 @@ func recordRow(r *pncv1.Record) []string {
 		add("%s", r.GetError())
 	}
 	return append(row, strings.Join(detail, "; "))
+}
+
+// depthNoun is what the depth of a queue counts, one of it.
+func depthNoun(u pncv1.QueueDepthUnit) string {
+	switch u {
+	case pncv1.QueueDepthUnit_QUEUE_DEPTH_UNIT_UNSPECIFIED:
+		return "octet"
+	case pncv1.QueueDepthUnit_QUEUE_DEPTH_UNIT_PACKETS:
+		return "packet"
+	case pncv1.QueueDepthUnit_QUEUE_DEPTH_UNIT_CELLS:
+		return "cell"
+	}
+	return "unit"
 }
 
 func (a *app) countersCommand() *cobra.Command {

@@ -17,6 +17,7 @@ func (d *Daemon) backends() api.Backends {
 		Records:    d.recorder,
 		Node:       d,
 		NRPs:       nrpBackend{d},
+		Reports:    reportsBackend{d},
 	}
 	if d.isis != nil {
 		b.ISIS = d.isis

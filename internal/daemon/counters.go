@@ -75,7 +75,7 @@ func (d *Daemon) counts() []count {
 	out = append(out, d.learnerCounts()...)
 	out = append(append(out, d.boundCounts()...), d.readinessCounts()...)
 	out = append(out, d.sender.frameCounts()...)
-	return append(append(append(out, d.apiCounts()...), d.bgpCounts()...), slices.Concat(d.boundaryCounts(), d.kernelCounts(), d.hostCounts(), d.stationCounts(), d.isisCounts(), d.ospfCounts(), d.ospfapiCounts())...)
+	return append(append(append(out, d.apiCounts()...), d.bgpCounts()...), slices.Concat(d.boundaryCounts(), d.kernelCounts(), d.hostCounts(), d.stationCounts(), d.isisCounts(), d.ospfCounts(), d.ospfapiCounts(), d.qdiscCounters(), d.reportCounters())...)
 }
 
 // learnerCounts tells what the map has learned, and what the taps did for it.

@@ -16,6 +16,8 @@ import (
 	"pncd/api"
 	"pncd/bgp"
 	"pncd/dataplane/boundary"
+	"pncd/dataplane/detect"
+	"pncd/dataplane/detect/qdisc"
 	"pncd/dataplane/host"
 	tapkernel "pncd/dataplane/tap/kernel"
 	"pncd/internal/config"
@@ -49,9 +51,16 @@ type Daemon struct {
 	rings    *ringBook
 	contexts *contextBook
 	lost     lostEvents
-	sender   senderSwitch
-	senders  *senderReadiness
-	paths    *host.Tracker // whether CNPs to the senders have a route
+
+	samplers    linkBook[*detect.Sampler]
+	pollers     linkBook[*qdisc.Poller]
+	qdiscs      qdiscCounts
+	reportGates linkBook[*reportGate] // of no link
+	reports     reportCounts
+
+	sender  senderSwitch
+	senders *senderReadiness
+	paths   *host.Tracker // whether CNPs to the senders have a route
 
 	notRoCEv2 atomic.Uint64 // packets seen by taps that don't parse
 	config    atomic.Pointer[config.Config]

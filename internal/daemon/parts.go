@@ -155,6 +155,9 @@ func (d *Daemon) specs(c *config.Config, p *parts) []unitSpec {
 	}
 	if n := c.CongestionNode; n != nil {
 		out = append(out, d.detectorSpecs(c, p)...)
+		out = append(out, d.samplerSpecs(c)...)
+		out = append(out, d.qdiscSpecs(c, p.notifier)...)
+		out = append(out, d.reportSpecs(c, p.notifier)...)
 	}
 	if c.Proxy != nil {
 		out = append(out, d.proxySpecs(c.Proxy, p)...)

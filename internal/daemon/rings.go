@@ -9,7 +9,7 @@ import (
 // ringStats are the counts of one tap, over every time that it was opened.
 type ringStats struct {
 	Interface string
-	Role      string // roleLearner or roleDetector
+	Role      string // roleLearner, roleDetector or roleTopFlows
 	Packets   uint64
 	Shown     uint64 // of Packets, what was handed to user space: of a ring all
 	Drops     uint64
@@ -33,6 +33,7 @@ type ringStats struct {
 const (
 	roleLearner  = "learner"
 	roleDetector = "detector"
+	roleTopFlows = "top-flows"
 )
 
 // add sums the counts of two.
