@@ -47,7 +47,7 @@ func upBGP(t *testing.T, name string, v6 bool, nodes []bgpNode, links ...string)
 	if os.Geteuid() != 0 {
 		t.Skip("needs CAP_SYS_ADMIN and CAP_NET_ADMIN for namespaces")
 	}
-	t.Parallel() // as upBed
+	t.Parallel() // see moreBesideEachOther
 	name = fmt.Sprintf("%s-%d", name, labs.Add(1))
 	dir := t.TempDir()
 	var b strings.Builder

@@ -66,7 +66,7 @@ func newIGPLab(t *testing.T, protocol igp) *igpLab {
 	t.Helper()
 	needLab(t)
 	needFRR(t, protocol.daemons...)
-	t.Parallel() // a lab mostly waits, for hellos and for what a purge leaves
+	t.Parallel() // see moreBesideEachOther
 	return &igpLab{bgpLab: &bgpLab{t: t}, igp: protocol, dir: t.TempDir(), conns: map[string]*grpc.ClientConn{}, killed: map[string][]*lab.Process{}}
 }
 

@@ -4,10 +4,13 @@ package integration
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -59,6 +62,9 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	before, err := leftovers()
+	if err == nil {
+		err = moreBesideEachOther()
+	}
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
@@ -77,6 +83,17 @@ func TestMain(m *testing.M) {
 		code = max(code, 1)
 	}
 	os.Exit(code)
+}
+
+// moreBesideEachOther lets twice as many labs be up as there are processors, unless -parallel says how many: they use
+// a fifth of one each.
+func moreBesideEachOther() error {
+	flag.Parse()
+	f := flag.Lookup("test.parallel")
+	if f.Value.String() != f.DefValue {
+		return nil
+	}
+	return f.Value.Set(strconv.Itoa(2 * runtime.GOMAXPROCS(0)))
 }
 
 // childrenLeft finds processes that labs of this process started: their environment names its lab.
@@ -146,7 +163,7 @@ func testContext(t *testing.T) context.Context {
 // upBed starts the shared lab with edited files, beside other tests' labs.
 func upBed(t *testing.T, edit map[string]string) *bed.Bed {
 	t.Helper()
-	t.Parallel() // a lab mostly waits: for its start, for sessions, for timers
+	t.Parallel() // see moreBesideEachOther
 	return upBedAlone(t, edit)
 }
 
