@@ -3,8 +3,10 @@ package emit
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
+	"os/exec"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -269,4 +271,44 @@ func BenchmarkSendFrames(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(pkts)), "ns/packet")
+}
+
+// A packet that nftables drops on its way out of the interface did not leave: both senders say so, as of a full queue.
+func TestADropByTheEgressHookIsAnError(t *testing.T) {
+	nft, err := exec.LookPath("nft")
+	if err != nil {
+		t.Skip("needs nft")
+	}
+	w := newWire(t, Config{})
+	w.watch(t)
+	frames, _ := newFrames(t, w, "va", 7)
+	rules := `table netdev t { chain e { type filter hook egress device "va" priority 0; udp sport 49154 drop; }; }`
+	if err := w.a.Do(func() error {
+		if out, err := exec.Command(nft, rules).CombinedOutput(); err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, v6 := range []bool{false, true} {
+		pkts := [][]byte{cnp(t, v6, 1, 1), cnp(t, v6, 2, 2), cnp(t, v6, 3, 3)} // from ports 49153 to 49155
+		for name, s := range map[string]interface {
+			Send([][]byte) (int, error)
+		}{"frames": frames, "raw": w.s} {
+			n, err := s.Send(pkts)
+			var pe *PacketError
+			if n != 1 || !errors.As(err, &pe) || pe.Index != 1 || !errors.Is(err, unix.ENOBUFS) {
+				t.Errorf("%s, IPv6 %v: %d sent, %v", name, v6, n, err)
+			}
+			if n, err := s.Send(pkts[2:]); n != 1 || err != nil {
+				t.Errorf("%s, IPv6 %v: the next one: %d sent, %v", name, v6, n, err)
+			}
+			for _, want := range [][]byte{pkts[0], pkts[2]} {
+				if got := w.frame(t)[14:]; !bytes.Equal(got, want) {
+					t.Errorf("%s, IPv6 %v: got %x, want %x", name, v6, got, want)
+				}
+			}
+		}
+	}
 }
