@@ -92,14 +92,10 @@ func TranslateLatency() ([]Result, error) {
 		if err != nil {
 			return nil, fmt.Errorf("translate-latency: %s: %w", side.name, err)
 		}
-		for _, q := range []struct {
-			name string
-			at   float64
-		}{{"p50", 0.5}, {"p99", 0.99}} {
-			i := int(q.at * float64(len(d)-1))
+		for _, percent := range []int{50, 99} {
 			out = append(out, Result{
-				Name: "translate-latency-" + side.name + "-" + q.name, Value: d[i], Unit: "us", Baseline: echo[i],
-				Note: fmt.Sprintf("%d notifications, one at a time; baseline: XDP_TX", len(d)),
+				Name: fmt.Sprintf("translate-latency-%s-p%d", side.name, percent), Value: d.share(percent), Unit: "us", Baseline: echo.share(percent),
+				Note: fmt.Sprintf("%d notifications, one at a time; baseline: XDP_TX", len(d.us)),
 			})
 		}
 	}
@@ -334,7 +330,7 @@ func (w *kernelWire) programTime(d time.Duration) (float64, error) {
 		}
 		return func() error {
 			var err error
-			ns, err = runTime("translate")
+			ns, err = runTime(translate.ProgramName)
 			return errors.Join(err, stop())
 		}, nil
 	})
@@ -363,8 +359,8 @@ func runTime(name string) (ns float64, err error) {
 	}
 }
 
-// latencies are the times of notifications sent one after the other, ascending, in microseconds.
-func (w *kernelWire) latencies(begin func() (func() error, error)) (out []float64, err error) {
+// latencies are the times of notifications sent one after the other.
+func (w *kernelWire) latencies(begin func() (func() error, error)) (out *latencies, err error) {
 	const count, warm = 5000, 500
 	stop, err := begin()
 	if err != nil {
@@ -376,6 +372,7 @@ func (w *kernelWire) latencies(begin func() (func() error, error)) (out []float6
 		return nil, err
 	}
 	defer func() { _ = unix.Close(fd) }()
+	out = &latencies{}
 	buf := make([]byte, 256)
 	for i := range count + warm {
 		start := time.Now()
@@ -386,10 +383,9 @@ func (w *kernelWire) latencies(begin func() (func() error, error)) (out []float6
 			return nil, fmt.Errorf("no answer to notification %d: %w", i, err)
 		}
 		if i >= warm {
-			out = append(out, float64(time.Since(start).Nanoseconds())/1e3)
+			out.add(time.Since(start))
 		}
 	}
-	slices.Sort(out)
 	return out, nil
 }
 
