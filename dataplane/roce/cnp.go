@@ -2,7 +2,6 @@ package roce
 
 import (
 	"encoding/binary"
-	"hash/crc32"
 	"net/netip"
 )
 
@@ -67,62 +66,73 @@ func AppendCNP(dst []byte, c *CNP) ([]byte, error) {
 	return appendCNPv6(dst, c), nil
 }
 
-// The packet is first written as the ICRC sees it, with ones in the fields that routers change; its CRC is
-// taken in place, and the real values follow. That needs no copy.
+// blankIPv4 and blankIPv6 are CNPs in which all that varies is zero, with the ICRC of that.
+var (
+	blankIPv4 = [CNPLenIPv4]byte(blankCNP(netip.IPv4Unspecified()))
+	blankIPv6 = [CNPLenIPv6]byte(blankCNP(netip.IPv6Unspecified()))
+)
+
+func blankCNP(zero netip.Addr) []byte {
+	b, err := AppendPacket(nil, &PacketSpec{Src: zero, Dst: zero, BTH: BTH{Opcode: OpcodeCNP, BECN: true}, Body: make([]byte, cnpReserved)})
+	if err != nil {
+		panic(err) // its values are valid ones
+	}
+	return b
+}
 
 func appendCNPv4(dst []byte, c *CNP) []byte {
-	var blank [CNPLenIPv4]byte
 	start := len(dst)
-	dst = append(dst, blank[:]...)
+	dst = append(dst, blankIPv4[:]...)
 	b := (*[CNPLenIPv4]byte)(dst[start:])
 	be, src, to := binary.BigEndian, c.Src.As4(), c.Dst.As4()
-	be.PutUint64(b[0:], 0x45FF_003C_0000_4000|uint64(c.IPID)<<16)
-	be.PutUint32(b[8:], 0xFF11_FFFF)
+	b[1], b[8] = c.TOS, c.ttl()
+	be.PutUint16(b[4:], c.IPID)
 	copy(b[12:16], src[:])
 	copy(b[16:20], to[:])
-	cnpUDP(b[ipv4MinLen:], c)
-	crc := crc32.Update(icrcPrefix, crc32.IEEETable, b[:CNPLenIPv4-ICRCLen])
-	binary.LittleEndian.PutUint32(b[CNPLenIPv4-ICRCLen:], crc)
-
-	b[1], b[8] = c.TOS, c.ttl()
-	b[26], b[27] = 0, 0
-	b[32] = becn
 	sum := 0x4500 + 0x003C + 0x4000 + 0x0011 + uint64(c.TOS) + uint64(c.IPID) + uint64(b[8])<<8
 	sum += uint64(be.Uint32(b[12:])) + uint64(be.Uint32(b[16:]))
 	be.PutUint16(b[10:], ^fold16(sum))
+	crc := octetsCRC(b[4:6], CNPLenIPv4-6) ^ octetsCRC(b[12:20], CNPLenIPv4-20) ^ cnpUDP(b[ipv4MinLen:], c)
+	xorICRC(b[CNPLenIPv4-ICRCLen:], crc)
 	return dst
 }
 
 func appendCNPv6(dst []byte, c *CNP) []byte {
-	var blank [CNPLenIPv6]byte
 	start := len(dst)
-	dst = append(dst, blank[:]...)
+	dst = append(dst, blankIPv6[:]...)
 	b := (*[CNPLenIPv6]byte)(dst[start:])
-	be, src, to := binary.BigEndian, c.Src.As16(), c.Dst.As16()
-	be.PutUint64(b[0:], 0x6FFF_FFFF_0000_11FF|cnpUDPLen<<16)
+	src, to := c.Src.As16(), c.Dst.As16()
+	binary.BigEndian.PutUint32(b[0:], 6<<28|uint32(c.TOS)<<20|c.FlowLabel)
+	b[7] = c.ttl()
 	copy(b[8:24], src[:])
 	copy(b[24:40], to[:])
-	cnpUDP(b[ipv6Len:], c)
-	crc := crc32.Update(icrcPrefix, crc32.IEEETable, b[:CNPLenIPv6-ICRCLen])
-	binary.LittleEndian.PutUint32(b[CNPLenIPv6-ICRCLen:], crc)
-
-	be.PutUint32(b[0:], 6<<28|uint32(c.TOS)<<20|c.FlowLabel)
-	b[7] = c.ttl()
-	b[ipv6Len+udpLen+4] = becn
+	xorICRC(b[CNPLenIPv6-ICRCLen:], octetsCRC(b[8:40], CNPLenIPv6-40)^cnpUDP(b[ipv6Len:], c))
 	putUDPChecksum(b[:], ipLayout{v6: true, udp: ipv6Len, end: CNPLenIPv6})
 	return dst
 }
 
+// cnpUDP fills in the UDP header and the BTH of a blank CNP, from b on to its end, and gives what that changes in the CRC.
+func cnpUDP(b []byte, c *CNP) uint32 {
+	be := binary.BigEndian
+	be.PutUint64(b, uint64(c.SrcPort)<<48|UDPPort<<32|cnpUDPLen<<16)
+	be.PutUint64(b[udpLen:], uint64(OpcodeCNP)<<56|uint64(c.pkey())<<32|becn<<24|uint64(c.DestQP))
+	return octetsCRC(b[:2], cnpUDPLen-2) ^ octetsCRC(b[udpLen+2:udpLen+4], cnpUDPLen-udpLen-4) ^ octetsCRC(b[udpLen+5:udpLen+8], cnpUDPLen-udpLen-8)
+}
+
+// octetsCRC are the bits by which the ICRC changes with octets that were zero; left are those of the packet after them.
+func octetsCRC(p []byte, left int) (crc uint32) {
+	for i, v := range p {
+		crc ^= octetCRC[left-ICRCLen+len(p)-1-i][v]
+	}
+	return crc
+}
+
+func xorICRC(b []byte, crc uint32) {
+	binary.LittleEndian.PutUint32(b, binary.LittleEndian.Uint32(b)^crc)
+}
+
 // becn is octet 4 of the BTH of a CNP.
 const becn = 0x40
-
-// cnpUDP writes the UDP header and the BTH, masked for the ICRC, over zeroes.
-func cnpUDP(b []byte, c *CNP) {
-	_ = b[27]
-	be := binary.BigEndian
-	be.PutUint64(b, uint64(c.SrcPort)<<48|UDPPort<<32|cnpUDPLen<<16|0xFFFF)
-	be.PutUint64(b[8:], uint64(OpcodeCNP)<<56|uint64(c.pkey())<<32|0xFF<<24|uint64(c.DestQP))
-}
 
 func (c *CNP) ttl() uint8 {
 	if c.TTL == 0 {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"math/rand/v2"
 	"net/netip"
 	"strings"
 	"testing"
@@ -48,6 +49,43 @@ func TestCNPHasTheShapeOfTheAnnex(t *testing.T) {
 		c.TTL, c.PKey = c.ttl(), c.pkey()
 		if err != nil || back != c {
 			t.Errorf("read back %+v, %v; want %+v", back, err, c)
+		}
+	}
+}
+
+// Whatever its fields are, a CNP is what the builder of any packet makes of them, whose ICRC is taken octet by octet.
+func TestAppendCNPMakesWhatThePacketBuilderMakes(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	addr := func(v4 bool) netip.Addr {
+		var a [16]byte
+		binary.LittleEndian.PutUint64(a[:], r.Uint64())
+		binary.LittleEndian.PutUint64(a[8:], r.Uint64())
+		if v4 {
+			return netip.AddrFrom4([4]byte(a[:]))
+		}
+		return netip.AddrFrom16(a)
+	}
+	for i := range 20_000 {
+		v4 := i%2 == 0
+		c := CNP{
+			Src: addr(v4), Dst: addr(v4), SrcPort: uint16(r.Uint32()), TOS: uint8(r.Uint32()), TTL: uint8(r.Uint32()) | 1,
+			PKey: uint16(r.Uint32()) | 1, DestQP: r.Uint32() & max24,
+		}
+		if v4 {
+			c.IPID = uint16(r.Uint32())
+		} else {
+			c.FlowLabel = r.Uint32() & maxFlowLabel
+		}
+		want, err := AppendPacket(nil, &PacketSpec{
+			Src: c.Src, Dst: c.Dst, SrcPort: c.SrcPort, TOS: c.TOS, TTL: c.TTL, IPID: c.IPID, FlowLabel: c.FlowLabel,
+			BTH: BTH{Opcode: OpcodeCNP, BECN: true, PKey: c.PKey, DestQP: c.DestQP}, Body: make([]byte, cnpReserved),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := AppendCNP([]byte("before"), &c)
+		if err != nil || !bytes.Equal(got[len("before"):], want) {
+			t.Fatalf("%+v: %v\ngot  %x\nwant %x", c, err, got[len("before"):], want)
 		}
 	}
 }

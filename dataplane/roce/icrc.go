@@ -17,13 +17,13 @@ var icrcPrefix = crc32.ChecksumIEEE([]byte{0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0
 // maskedMax is the longest run of headers with masked fields: IPv4 with options, UDP, five octets of BTH.
 const maskedMax = 60 + udpLen + 5
 
-// headerCRC are the tables of a CRC-32 by eight octets at a time. The headers are masked in a copy on the
-// stack, and crc32.Update would move that copy to the heap (it calls through a function variable).
-var headerCRC = func() (t [8][256]uint32) {
+// octetCRC[n][v] are the bits by which an octet v, against zero, changes a CRC-32 that ends n octets after it: a CRC is linear over
+// GF(2). There are as many rows as a CNP has octets that vary and what follows them; the first eight serve updateCRC.
+var octetCRC = func() (t [CNPLenIPv6 - ICRCLen - 8][256]uint32) {
 	t[0] = *crc32.IEEETable
 	for i := range 256 {
 		c := t[0][i]
-		for j := 1; j < 8; j++ {
+		for j := 1; j < len(t); j++ {
 			c = t[0][c&0xFF] ^ c>>8
 			t[j][i] = c
 		}
@@ -31,17 +31,19 @@ var headerCRC = func() (t [8][256]uint32) {
 	return t
 }()
 
+// updateCRC takes eight octets at a time. The headers are masked in a copy on the stack, and crc32.Update would move that copy
+// to the heap (it calls through a function variable).
 func updateCRC(crc uint32, p []byte) uint32 {
 	crc = ^crc
 	for len(p) >= 8 {
 		lo := binary.LittleEndian.Uint32(p) ^ crc
 		hi := binary.LittleEndian.Uint32(p[4:])
-		crc = headerCRC[7][lo&0xFF] ^ headerCRC[6][lo>>8&0xFF] ^ headerCRC[5][lo>>16&0xFF] ^ headerCRC[4][lo>>24] ^
-			headerCRC[3][hi&0xFF] ^ headerCRC[2][hi>>8&0xFF] ^ headerCRC[1][hi>>16&0xFF] ^ headerCRC[0][hi>>24]
+		crc = octetCRC[7][lo&0xFF] ^ octetCRC[6][lo>>8&0xFF] ^ octetCRC[5][lo>>16&0xFF] ^ octetCRC[4][lo>>24] ^
+			octetCRC[3][hi&0xFF] ^ octetCRC[2][hi>>8&0xFF] ^ octetCRC[1][hi>>16&0xFF] ^ octetCRC[0][hi>>24]
 		p = p[8:]
 	}
 	for _, v := range p {
-		crc = headerCRC[0][byte(crc)^v] ^ crc>>8
+		crc = octetCRC[0][byte(crc)^v] ^ crc>>8
 	}
 	return ^crc
 }
