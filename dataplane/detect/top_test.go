@@ -118,7 +118,7 @@ func TestMoreFlowsThanTheSummaryHolds(t *testing.T) {
 	}
 }
 
-// A lone packet that takes the least flow's place has none of its octets.
+// A flow that takes the least one's place has none of its octets: with them it would have its share.
 func TestANewcomerIsNotNamedForWhatItsPlaceHad(t *testing.T) {
 	top := NewTopFlows(TopConfig{Window: time.Hour, Count: 64, Share: 1})
 	for qp := range uint32(topEntries) {
@@ -126,10 +126,17 @@ func TestANewcomerIsNotNamedForWhatItsPlaceHad(t *testing.T) {
 			top.Observe(topFlow(qp), 1000, topStart)
 		}
 	}
-	for range minSeen {
-		top.Observe(topFlow(9999), 64, topStart)
+	see := func(n int) {
+		for range n {
+			top.Observe(topFlow(9999), 1000, topStart)
+		}
 	}
+	see(100) // of 12,900; the place had 50
 	if got := top.Top(topStart); len(got) != 0 {
+		t.Errorf("%+v", got)
+	}
+	see(30)
+	if got := top.Top(topStart); len(got) != 1 || got[0].Octets != 130_000 {
 		t.Errorf("%+v", got)
 	}
 }

@@ -99,6 +99,8 @@ func (c *checker) queueSources(cfg *Config) {
 		c.within(p+".api.rate", d.API.Rate, 1, 1_000_000)
 		c.within(p+".api.burst", d.API.Burst, 1, 1_000_000)
 	}
+	c.advise(find(c.root, p+".top_flows") == nil || len(cfg.SampledLinks()) > 0, p+".top_flows",
+		"neither qdiscs nor api.interfaces name a link: no flow has to be named")
 	c.within(p+".top_flows.count", d.TopFlows.Count, 1, 64)
 	c.within(p+".top_flows.share", d.TopFlows.Share, 1, 100)
 	c.span(p+".top_flows.window", d.TopFlows.Window, 10*time.Millisecond, time.Minute)

@@ -26,6 +26,9 @@ func TestWhatDoesNothingIsAWarning(t *testing.T) {
 		{"ospfv3: {router_id: 192.0.2.2, areas: [{id: 1, type: stub}]}\n", []string{"line 1: ospfv3.links: none: this router speaks with nobody"}},
 		{"ospfv2:\n  router_id: 192.0.2.2\n  areas: [{id: 1, type: stub}, {id: 2}]\n  links: [{interface: ospf0, area: 2}]\n",
 			[]string{"line 3: ospfv2.areas[0].id: no link is in area 0.0.0.1: nothing is learned or marked there"}},
+		{"congestion_node: {source_ipv4: 192.0.2.1, interfaces: [eth2], detect: {top_flows: {count: 1}, api: {}}}\n", []string{
+			"line 1: congestion_node.detect.top_flows: neither qdiscs nor api.interfaces name a link: no flow has to be named"}},
+		{"congestion_node: {source_ipv4: 192.0.2.1, interfaces: [eth2], detect: {top_flows: {count: 1}, api: {interfaces: [eth2]}}}\n", nil},
 		{bgp + "contexts: [" + blue + "}]\n" + proxy + sender("192.0.2.1"), []string{
 			`line 7: proxy.senders[0].context: context "blue" has no place on this host: nothing is translated for the prefix`,
 			"line 7: proxy.senders[0].context: without proxy.nrp no notification about a VPN is taken",

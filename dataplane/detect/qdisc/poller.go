@@ -137,6 +137,9 @@ func (p *Poller) look() (c Congestion, congested bool, err error) {
 // its root only.
 func (p *Poller) read() (out []Stats, err error) {
 	msgs, err := p.ask(unix.NLM_F_DUMP, 0)
+	for n := 0; n < 3 && errors.Is(err, netlink.ErrDumpInterrupted); n++ { // some link's changed meanwhile
+		msgs, err = p.ask(unix.NLM_F_DUMP, 0)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("qdisc: %s: %w", p.name, err)
 	}
