@@ -107,10 +107,13 @@ INLINE struct entry *entry_at(const int v6, __u32 at)
 
 INLINE __u64 pair(__be32 a, __be32 b) { return a | (__u64)b << 32; }
 
+// rest_of is the last word of a key.
+INLINE __u64 rest_of(__u32 dest_qp, __u16 vlan, __u16 src_port) { return dest_qp | (__u64)vlan << 24 | (__u64)src_port << 36; }
+
 // make_key fills the words of a packet's key.
 INLINE void make_key(__u64 *key, const int v6, const struct addresses *a, __u32 dest_qp, __u16 vlan, __u16 src_port)
 {
-	__u64 rest = dest_qp | (__u64)vlan << 24 | (__u64)src_port << 36;
+	__u64 rest = rest_of(dest_qp, vlan, src_port);
 	if (!v6) {
 		key[0] = pair(a->src[3], a->dst[3]);
 		key[1] = rest;
