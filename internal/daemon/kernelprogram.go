@@ -53,28 +53,32 @@ func (s kernelShares) Take(context uint32, sender netip.Addr, sourceQP uint32) (
 	return evidence.Outcome(o), receipt, err
 }
 
-// Run implements runner: it gives the program the answers that there are, and records what it decides.
+// Run implements runner: it gives the program the answers that there are, and records what it decides. Before it ends the
+// program decides nothing more, for that would have no record.
 func (p *kernelProgram) Run(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	reading, stop := context.WithCancel(context.Background())
+	defer stop()
 	t := p.owner
-	filled := make(chan struct{})
+	ended := make(chan error, 1)
 	go func() {
-		defer close(filled)
 		t.flows.Range(t.now(), func(e flowmap.Entry) bool {
 			if e.Known() {
 				t.follow(e.Key)
 			}
 			return ctx.Err() == nil
 		})
+		var err error
 		select {
-		case err := <-p.failed:
-			cancel(err)
+		case err = <-p.failed:
 		case <-ctx.Done():
 		}
+		ended <- errors.Join(err, p.end())
+		stop()
 	}()
 	var x translator.Decided
-	err := p.Translator.Run(ctx, func(e *translate.Event) {
+	err := p.Translator.Run(reading, func(e *translate.Event) {
 		x = translator.Decided{
 			Datagram: translator.Datagram{
 				Payload: e.Payload, Length: len(e.Payload), From: e.From, To: e.To, TTL: int(e.TTL), IfIndex: e.IfIndex, At: e.At,
@@ -83,12 +87,8 @@ func (p *kernelProgram) Run(ctx context.Context) error {
 		}
 		t.user.Record(&x, t.flows, t.now())
 	})
-	cancel(err)
-	<-filled
-	if cause := context.Cause(ctx); err == nil && !errors.Is(cause, context.Canceled) {
-		err = cause
-	}
-	return err
+	cancel()
+	return errors.Join(err, <-ended)
 }
 
 // Close implements runner: the translator in user space goes on from the receipt number that was reached.

@@ -76,7 +76,7 @@ type kernelProgram struct {
 	failed  chan error         // an answer that could not be taken back, and the like
 
 	mu  sync.Mutex // of enabling
-	off bool       // for good: it has failed
+	off bool       // for good: it has failed, or ends
 }
 
 // kernelFlows is the Source-QP map for the translator in user space: what that one finds an answer for came up for want
@@ -151,11 +151,19 @@ func (t *kernelTranslator) put(p *kernelProgram, k flowmap.Key) error {
 	return nil
 }
 
-// enable switches the program, unless it has failed.
+// enable switches the program, unless it is off for good.
 func (p *kernelProgram) enable(on bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.SetEnabled(on && !p.off)
+}
+
+// end leaves all notifications to user space from now on.
+func (p *kernelProgram) end() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.off = true
+	return p.SetEnabled(false)
 }
 
 // check ends the program when what it answers from, or by, is not known any more.
@@ -163,10 +171,7 @@ func (p *kernelProgram) check(err error) {
 	if err == nil || errors.Is(err, translate.ErrClosed) {
 		return
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.off = true
-	err = errors.Join(err, p.SetEnabled(false))
+	err = errors.Join(err, p.end())
 	select {
 	case p.failed <- err:
 	default: // it ends already

@@ -184,3 +184,19 @@ func TestAProgramThatCouldNotBeConfiguredStaysOffAndEnds(t *testing.T) {
 		t.Errorf("the program ends with %v", err)
 	}
 }
+
+// Once nobody reads the program's decisions, user space decides, which records its own.
+func TestAProgramWhoseRunHasEndedDecidesNothing(t *testing.T) {
+	k := newInKernel(t)
+	k.unit("translate:va")
+	k.setEnabled(true)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := k.program.Load().Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	k.setEnabled(true)
+	if c := k.notify(); c.Up[translate.UpDisabled] != 1 {
+		t.Errorf("%+v", c)
+	}
+}
