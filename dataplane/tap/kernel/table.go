@@ -33,6 +33,7 @@ const window = 32
 
 // What is in a place, as in flows.h.
 const (
+	placeEmpty   = 0
 	placeUsed    = 1
 	placeRemoved = 2
 )
@@ -142,6 +143,9 @@ func (t *table) find(key []uint64, e *entry) (at uint32, err error) {
 			}
 			if t.holds(e, key) {
 				return start + i, nil
+			}
+			if e.What == placeEmpty {
+				return 0, fmt.Errorf("kernel tap: %w", ErrNoFlow)
 			}
 		}
 	}
