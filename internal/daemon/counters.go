@@ -91,7 +91,7 @@ func (d *Daemon) learnerCounts() (out []count) {
 		count{part: "learner", name: "late", value: p.learner.group.Late(), help: "Packets that came after a later one had been learned from."},
 		count{part: "learner", name: "kernel-flows", value: n.live, help: "Flows in the eBPF program's map, counted several times in proxy.map.age."},
 		count{part: "learner", name: "kernel-flows-made", value: n.FlowsMade, help: "Flows that came into the program's map."},
-		count{part: "learner", name: "kernel-flows-evicted", value: n.evicted, help: "Flows that left the program's map for others: proxy.tap_flows is too small."},
+		count{part: "learner", name: "kernel-flows-evicted", value: n.FlowsEvicted, help: "Flows that left the program's map for others: proxy.tap_flows is too small."},
 		count{part: "learner", name: "kernel-flows-refused", value: n.FlowsRefused, help: "Packets for whose flow the program's map had no room."},
 		count{part: "learner", name: "kernel-untold", value: p.learner.untold.Load(), help: "Times that the program could not be told what to show of a flow."})
 	for r := range n.HandedUp {

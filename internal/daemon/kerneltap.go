@@ -29,9 +29,10 @@ type kernelTap struct {
 	due    []flowmap.Telling
 	handed [8]atomic.Uint64 // packets that the map was shown, by transport
 
-	live, evicted atomic.Uint64
+	live atomic.Uint64 // flows, when they were counted last
 
 	// Guarded by the learner's lock.
+	adopted  bool // what there was is taken over: before, a sweep would take it for what the map has forgotten
 	sweptAt  time.Time
 	attached map[*kernel.Attachment]struct{}
 }
@@ -77,6 +78,9 @@ func (k *kernelTap) Run(ctx context.Context) error {
 	if err := k.adopt(); err != nil {
 		return err
 	}
+	k.l.mu.Lock()
+	k.adopted = true
+	k.l.mu.Unlock()
 	return k.tap.Run(ctx, func(e *kernel.Event) {
 		if k.l.feeds(&k.feeder, e.At) {
 			k.observe(e)
@@ -88,6 +92,7 @@ func (k *kernelTap) Run(ctx context.Context) error {
 func (k *kernelTap) Close() error {
 	k.l.mu.Lock()
 	c, err := k.counters()
+	c.live = 0 // its flows go with it
 	k.l.past.add(&c)
 	if k.l.kernels[k.key] == k {
 		delete(k.l.kernels, k.key)
@@ -209,8 +214,8 @@ func progressOf(b *kernel.Progress) flowmap.Progress {
 // programCounts are what the programs counted beyond single interfaces.
 type programCounts struct {
 	kernel.Counters
-	unseen        [8]uint64 // packets that the map was not shown, by transport
-	live, evicted uint64    // flows, when they were counted last
+	unseen [8]uint64 // packets that the map was not shown, by transport
+	live   uint64    // flows, when they were counted last
 }
 
 func (n *programCounts) add(o *programCounts) {
@@ -219,7 +224,6 @@ func (n *programCounts) add(o *programCounts) {
 		n.unseen[i] += o.unseen[i]
 	}
 	n.live += o.live
-	n.evicted += o.evicted
 }
 
 // into adds what the map was not shown to what it has counted.
@@ -253,7 +257,7 @@ func (k *kernelTap) counters() (programCounts, error) {
 	if err != nil {
 		return programCounts{}, err
 	}
-	out := programCounts{Counters: c, live: k.live.Load(), evicted: k.evicted.Load()}
+	out := programCounts{Counters: c, live: k.live.Load()}
 	for i := range c.Transport {
 		if seen := k.handed[i].Load(); seen < c.Transport[i] {
 			out.unseen[i] = c.Transport[i] - seen
@@ -276,7 +280,7 @@ func (l *learner) sweep(age time.Duration) {
 	l.mu.Lock()
 	due := make([]*kernelTap, 0, len(l.kernels))
 	for _, k := range l.kernels {
-		if now.Sub(k.sweptAt) >= every {
+		if k.adopted && now.Sub(k.sweptAt) >= every {
 			k.sweptAt = now
 			due = append(due, k)
 		}
@@ -300,12 +304,8 @@ func (k *kernelTap) sweep(now time.Time) {
 		}
 		return true
 	})
-	if err != nil {
-		return // it is being closed
-	}
-	if c, err := k.tap.Counters(); err == nil {
+	if err == nil { // else it is being closed
 		k.live.Store(live)
-		k.evicted.Store(c.FlowsEvicted)
 	}
 }
 
@@ -347,11 +347,31 @@ func (l *learner) openProgramTap(iface string, s tapSettings, book *ringBook) (r
 // Run implements runner.
 func (t *programTap) Run(ctx context.Context) error {
 	err := t.attached.Run(ctx)
-	if errors.Is(err, kernel.ErrDetached) {
-		o, _ := t.attached.Object()
-		t.k.l.detached(o.Name, t.attached.Interface())
+	if !errors.Is(err, kernel.ErrDetached) {
+		return err
 	}
+	if t.k.l.replaced(t) {
+		<-ctx.Done() // another attachment would take the place of its successor
+		return nil
+	}
+	o, _ := t.attached.Object()
+	t.k.l.detached(o.Name, t.attached.Interface())
 	return err
+}
+
+// replaced says whether a program of another tap of ours is on the interface too: while a reload moves from one to the other, the
+// new one's filter (clsact) takes the place of the old one's.
+func (l *learner) replaced(t *programTap) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, k := range l.kernels {
+		for a := range k.attached {
+			if k != t.k && a.IfIndex() == t.attached.IfIndex() {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Close implements runner.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/netip"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -187,5 +188,106 @@ func TestOneSourceFeedsTheMapWhileTheTapsChange(t *testing.T) {
 	}
 	if c := chooseTap(config.TapRing, nil); c.program {
 		t.Errorf("%+v", c)
+	}
+}
+
+// openTap opens a learner's program, which is not run.
+func openTap(t *testing.T, l *learner, s tapSettings) *kernelTap {
+	t.Helper()
+	r, err := l.opener(s)()
+	if errors.Is(err, kernel.ErrPermission) || errors.Is(err, kernel.ErrNotSupported) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.(*kernelTap)
+}
+
+// Between opening and Run nothing looks through the flows: those that an earlier process followed are unknown to the map until
+// Run has taken them over.
+func TestNoSweepBeforeWhatThereWasIsTakenOver(t *testing.T) {
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	l := newLearner(flowmap.New(flowmap.Config{}), new(atomic.Uint64), time.Now, log)
+	l.pins.root = t.TempDir() // where nothing can be pinned
+	k := openTap(t, l, tapSettings{tapChoice: tapChoice{program: true, mode: kernel.TCX}, ringMiB: 1, flows: 1024})
+	ip, err := roce.AppendPacket(nil, &roce.PacketSpec{
+		Src: netip.MustParseAddr("10.0.0.1"), Dst: netip.MustParseAddr("10.0.0.2"), SrcPort: 50000,
+		BTH: roce.BTH{Opcode: 0x0A, PKey: roce.DefaultPKey, DestQP: 7, PSN: 1, AckReq: true}, Body: make([]byte, 16),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	frame := taptest.Ethernet(ip)
+	var p roce.Packet
+	if err := errors.Join(k.tap.Try(frame, func(*kernel.Event) {}), roce.ParseEthernet(frame, &p), k.tap.SetState(kernel.KeyOf(&p), kernel.Followed)); err != nil {
+		t.Fatal(err)
+	}
+	state := func() kernel.State {
+		f, err := k.tap.Lookup(kernel.KeyOf(&p))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f.State
+	}
+	l.tick(nil, time.Minute)
+	if s := state(); s != kernel.Followed {
+		t.Errorf("%v before the program's unit runs", s)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- k.Run(ctx) }()
+	testwait.Until(t, "a flow that the map does not know is watched", func() bool {
+		l.tick(nil, time.Minute)
+		return state() == kernel.Watched
+	})
+	if n := l.programCounts(); n.live != 1 {
+		t.Errorf("%d flows", n.live)
+	}
+	cancel()
+	if err := errors.Join(<-done, k.Close()); err != nil {
+		t.Error(err)
+	}
+	if n := l.programCounts(); n.live != 0 || n.FlowsMade != 1 {
+		t.Errorf("closed: %d flows, %d made", n.live, n.FlowsMade)
+	}
+}
+
+// A reload that makes the program anew puts the new filter in the old one's place: that is not somebody else's doing.
+func TestFilterOfOursInPlaceOfAnotherIsNoForeignChange(t *testing.T) {
+	a, _ := taptest.Pair(t)
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	l := newLearner(flowmap.New(flowmap.Config{}), new(atomic.Uint64), time.Now, log)
+	var foreign atomic.Uint64
+	l.detached = func(string, string) { foreign.Add(1) }
+	var taps []*programTap
+	for _, flows := range []int{1024, 2048} {
+		s := tapSettings{tapChoice: tapChoice{program: true, mode: kernel.Clsact}, ringMiB: 1, flows: flows}
+		var k *kernelTap
+		var r runner
+		if err := a.Do(func() (err error) {
+			k = openTap(t, l, s)
+			r, err = l.tapOpener("va", s, newRingBook())()
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		x := r.(*programTap)
+		taps = append(taps, x)
+		t.Cleanup(func() {
+			if err := errors.Join(x.Close(), k.Close()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	if err := taps[0].attached.Check(); !errors.Is(err, kernel.ErrDetached) {
+		t.Fatalf("the old filter: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second) // several looks at the filter
+	defer cancel()
+	if err := taps[0].Run(ctx); err != nil || foreign.Load() != 0 {
+		t.Errorf("%v, told as somebody else's %d times", err, foreign.Load())
 	}
 }
