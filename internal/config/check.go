@@ -26,19 +26,19 @@ func (c *checker) want(ok bool, key, rule string, args ...any) {
 	if ok {
 		return
 	}
-	c.problems = append(c.problems, Problem{Line: lineOf(c.root, key), Key: key, Rule: fmt.Sprintf(rule, args...)})
+	c.problems = append(c.problems, Problem{Line: lineOf(c.root, key), Key: key, Rule: fmt.Sprintf(rule, shortened(args)...)})
 }
 
 // advise records a warning at key unless ok: what is allowed, and does nothing.
 func (c *checker) advise(ok bool, key, rule string, args ...any) {
 	if !ok {
-		c.warnings = append(c.warnings, Problem{Line: lineOf(c.root, key), Key: key, Rule: fmt.Sprintf(rule, args...)})
+		c.warnings = append(c.warnings, Problem{Line: lineOf(c.root, key), Key: key, Rule: fmt.Sprintf(rule, shortened(args)...)})
 	}
 }
 
 // oneOf records a problem unless v is in the list.
 func (c *checker) oneOf(key, v string, list ...string) {
-	c.want(slices.Contains(list, v), key, "%q is none of %s", v, strings.Join(list, ", "))
+	c.want(slices.Contains(list, v), key, "%q is none of "+strings.Join(list, ", "), v)
 }
 
 // within records a problem unless min <= v <= max.

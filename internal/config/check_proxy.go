@@ -18,6 +18,7 @@ func (c *checker) proxy(p *Proxy, b *BGP) {
 	c.oneOf("proxy.tap", p.Tap, TapAuto, TapRing, TapTCX, TapClsact, TapXDP)
 	c.within("proxy.tap_ring", p.TapRing, 1, 1024)
 	c.within("proxy.tap_flows", p.TapFlows, 1024, 1<<24)
+	c.advise(p.Tap != TapRing || find(c.root, "proxy.tap_flows") == nil, "proxy.tap_flows", "not with tap: ring: there is no map of the kernel's to hold flows")
 	tunnels := map[string]bool{}
 	for i, name := range p.TapTunnels {
 		at := index("proxy.tap_tunnels", i)
@@ -47,6 +48,9 @@ func (c *checker) proxy(p *Proxy, b *BGP) {
 	c.interfaces("proxy.translate_interfaces", p.TranslateInterfaces)
 	c.want(p.Translate != TranslateKernel || len(p.TranslateInterfaces) > 0, "proxy.translate_interfaces", "required with translate: kernel: where notifications come in and CNPs leave")
 	c.within("proxy.translate_records", p.TranslateRecords, 1, 1_000_000)
+	inUser := p.Translate == TranslateUser
+	c.advise(!inUser || len(p.TranslateInterfaces) == 0, "proxy.translate_interfaces", "only with translate: kernel: notifications are translated in user space, whatever they come in by")
+	c.advise(!inUser || p.TranslateRecords == 1, "proxy.translate_records", "only with translate: kernel: what is translated in user space is recorded each time")
 	c.span("proxy.pace.window", p.Pace.Window, time.Microsecond, time.Second)
 	c.within("proxy.pace.per_qp", p.Pace.PerQP, 1, 1_000_000)
 	c.within("proxy.pace.total", p.Pace.Total, 1, 100_000_000)

@@ -297,7 +297,9 @@ func TestBadInputNamesLineKeyAndRule(t *testing.T) {
 		{"octal", "evidence: {records: 0o17}\n", "line 1: evidence.records: 0o17 is not a whole number"},
 		{"underscore", "evidence: {records: 65_000}\n", "line 1: evidence.records: 65_000 is not a whole number"},
 		{"negative", cn + "  ttl: -1\n", "line 4: congestion_node.ttl: -1 is not a whole number from 0 to 255"},
-		{"number as text", "evidence: {records: \"5\"}\n", "line 1: evidence.records: 5 is not a whole number"},
+		{"number as text", "evidence: {records: \"5\"}\n", "line 1: evidence.records: \"5\" is not a whole number"},
+		{"truth as text", "enabled: \"true\"\n", `line 1: enabled: "true" is not true or false`},
+		{"text in single quotes", "enabled: 'no'\n", `line 1: enabled: "no" is not true or false`},
 		{"yes", "enabled: yes\n", "line 1: enabled: yes is not true or false"},
 		{"no value", "enabled:\n", "line 1: enabled: has no value; leave the key out for the default"},
 		{"list for an address", cn + "  source_ipv6: [a]\n", "line 4: congestion_node.source_ipv6: a list is not one value"},
@@ -321,6 +323,27 @@ func TestBadInputNamesLineKeyAndRule(t *testing.T) {
 				t.Errorf("a Go type shows: %v", err)
 			}
 		})
+	}
+}
+
+func TestLongValuesAreCut(t *testing.T) {
+	word := strings.Repeat("ä", 3<<19)
+	key := strings.Repeat("ä", 400) // YAML takes no longer ones
+	for _, yaml := range []string{
+		word,
+		"enabled: " + word,
+		"enabled: \"" + word + "\"",
+		"log: {level: " + word + "}",
+		"log: {format: " + word + "}",
+		"static: [{prefix: " + word + ", proxy: " + word + "}]",
+		"static: [{prefix: \"" + word + "\", proxy: 192.0.2.1}]",
+		key + ": 1",
+		"log: {" + key + ": 1}",
+	} {
+		_, err := Parse([]byte(yaml))
+		if err == nil || !strings.Contains(err.Error(), strings.Repeat("ä", 64)+"...") || len(err.Error()) > 1000 {
+			t.Errorf("%.30s: %.300v", yaml, err)
+		}
 	}
 }
 

@@ -113,13 +113,26 @@ func (c *checker) detect(cfg *Config) {
 		l := c.watchedLink(cfg, at, q.Context, q.Interface, seen)
 		c.want(d.Mode != DetectRing || !l.CE, at+".interface",
 			"%q is watched with mode ring, which would take the queue's own marks for others'; use tcx or auto, or leave it out of interfaces", q.Interface)
-		c.within(at+".rate_mbit", q.RateMbit, 1, 1_600_000)
-		c.within(at+".kmax", q.Kmax, 1, min(1<<30, max(1, q.RateMbit)*125_000))
-		c.within(at+".kmin", q.Kmin, 0, 1<<30)
-		c.want(q.Kmin < q.Kmax, at+".kmin", "%d is not less than kmax, %d", q.Kmin, q.Kmax)
+		c.thresholds(at, q)
 		c.within(at+".pmax", q.Pmax, 1, 100)
 	}
 	c.queueSources(cfg)
+}
+
+// thresholds checks a queue's rate, and what depends on it only when that is right.
+func (c *checker) thresholds(at string, q *VirtualQueue) {
+	const most = 1_600_000 // Mb/s
+	if find(c.root, at+".rate_mbit") == nil {
+		c.want(false, at+".rate_mbit", "required")
+		return
+	}
+	c.within(at+".rate_mbit", q.RateMbit, 1, most)
+	if q.RateMbit < 1 || q.RateMbit > most {
+		return
+	}
+	c.within(at+".kmax", q.Kmax, 1, min(1<<30, q.RateMbit*125_000))
+	c.within(at+".kmin", q.Kmin, 0, 1<<30)
+	c.want(q.Kmin < q.Kmax, at+".kmin", "%d is not less than kmax, %d", q.Kmin, q.Kmax)
 }
 
 // watchedLink checks the interface and the context of a link with a queue, which is not among those seen, and gives it.

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -129,7 +130,7 @@ func TestDetectErrorsNameKeyAndRule(t *testing.T) {
 		"{gates: 1ms}":                          "congestion_node.detect.gates: unknown key; did you mean gate?",
 		"{mode: }":                              "congestion_node.detect.mode",
 		"{flows: many}":                         "congestion_node.detect.flows: many is not a whole number",
-		"{virtual_queues: [{interface: eth3}]}": "virtual_queues[0].rate_mbit: 0 is not between 1",
+		"{virtual_queues: [{interface: eth3}]}": "virtual_queues[0].rate_mbit: required",
 		"{virtual_queues: [{rate_mbit: 10}]}":   `virtual_queues[0].interface: "" is not`,
 		"{virtual_queues: [{interface: eth3, rate_mbit: 10, kmin: 5, kmax: 5}]}":         "virtual_queues[0].kmin: 5 is not less than kmax, 5",
 		"{virtual_queues: [{interface: eth3, rate_mbit: 1, kmax: 125001}]}":              "virtual_queues[0].kmax: 125001 is not between 1 and 125000",
@@ -153,6 +154,19 @@ func TestDetectErrorsNameKeyAndRule(t *testing.T) {
 	} {
 		if _, err := parseDetect(t, detect); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v\nwant %q", detect, err, want)
+		}
+	}
+}
+
+func TestQueueWithoutARateHasOneProblem(t *testing.T) {
+	for detect, want := range map[string]string{
+		"{virtual_queues: [{interface: eth3}]}":               "rate_mbit: required",
+		"{virtual_queues: [{interface: eth3, rate_mbit: 0}]}": "rate_mbit: 0 is not between 1 and 1600000",
+	} {
+		_, err := parseDetect(t, detect)
+		var e *Error
+		if !errors.As(err, &e) || len(e.Problems) != 1 || !strings.HasSuffix(e.Problems[0].String(), want) {
+			t.Errorf("%s: %v\nwant %q alone", detect, err, want)
 		}
 	}
 }

@@ -34,8 +34,9 @@ func Parse(b []byte) (*Config, error) {
 	if err := yaml.Unmarshal(b, &root); err != nil {
 		return nil, &Error{Problems: []Problem{syntaxProblem(b, err)}}
 	}
-	if p := checkShape(&root); len(p) > 0 {
-		return nil, &Error{Problems: p}
+	problems, empty := checkShape(&root)
+	if len(problems) > 0 {
+		return nil, &Error{Problems: problems}
 	}
 	c := withDefaults()
 	d := yaml.NewDecoder(bytes.NewReader(b))
@@ -47,10 +48,10 @@ func Parse(b []byte) (*Config, error) {
 		return nil, &Error{Problems: []Problem{{Rule: "only one YAML document is allowed"}}}
 	}
 	c.fillDefaults(&root)
-	var problems []Problem
 	if problems, c.warnings = check(c, &root); len(problems) > 0 {
 		return nil, &Error{Problems: problems}
 	}
+	c.warnings = append(empty, c.warnings...)
 	return c, nil
 }
 

@@ -5,7 +5,9 @@ import (
 	"iter"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -13,23 +15,47 @@ import (
 // shape holds a YAML document against the types of Config before anything is decoded: unknown and
 // repeated keys, and values of the wrong form, each with its line and full key. yaml's own decoder names Go
 // types, cuts fractions off and takes 010 for 8.
-type shape struct{ problems []Problem }
+type shape struct{ problems, warnings []Problem }
 
 // maxDepth is more than any configuration has; an alias that holds itself has no end.
 const maxDepth = 16
 
-// checkShape returns what is wrong with the form of a document.
-func checkShape(root *yaml.Node) []Problem {
+// checkShape returns what is wrong with the form of a document, and the sections that are as if they were not there.
+func checkShape(root *yaml.Node) (problems, warnings []Problem) {
 	if root.Kind != yaml.DocumentNode {
-		return nil // empty
+		return nil, nil // empty
 	}
 	var s shape
 	s.value(root.Content[0], reflect.TypeFor[Config](), "", 0)
-	return s.problems
+	return s.problems, s.warnings
 }
 
 func (s *shape) add(line int, key, rule string, args ...any) {
 	s.problems = append(s.problems, Problem{Line: line, Key: key, Rule: fmt.Sprintf(rule, args...)})
+}
+
+// maxShown is how many characters of a value a problem shows: a file that is no configuration may be one long word.
+const maxShown = 64
+
+// short cuts a text of the file to what is shown of it.
+func short(s string) string {
+	for i := range s {
+		if utf8.RuneCountInString(s[:i]) == maxShown {
+			return s[:i] + "..."
+		}
+	}
+	return s
+}
+
+// shortened cuts the texts among the arguments of a rule.
+func shortened(args []any) []any {
+	out := slices.Clone(args)
+	for i, a := range out {
+		if s, ok := a.(string); ok {
+			out[i] = short(s)
+		}
+	}
+	return out
 }
 
 // value checks one value against a type.
@@ -40,12 +66,15 @@ func (s *shape) value(n *yaml.Node, t reflect.Type, key string, depth int) {
 		s.add(at, key, "nested too deep")
 		return
 	}
-	if t.Kind() == reflect.Pointer {
+	optional := t.Kind() == reflect.Pointer
+	if optional {
 		t = t.Elem()
 	}
 	if n.Tag == "!!null" {
 		if kind := t.Kind(); kind == reflect.Bool || isNumber(kind) {
 			s.add(at, key, "has no value; leave the key out for the default")
+		} else if optional && kind == reflect.Struct {
+			s.warnings = append(s.warnings, Problem{Line: at, Key: key, Rule: "is empty: as if it were not there"})
 		}
 		return
 	}
@@ -101,9 +130,9 @@ func (s *shape) section(n *yaml.Node, at int, t reflect.Type, key string, depth 
 			s.merged(resolve(v), t, key, depth)
 			continue
 		}
-		full := k.Value
+		full := short(k.Value)
 		if key != "" {
-			full = key + "." + k.Value
+			full = key + "." + full
 		}
 		f, known := field(t, k.Value)
 		line, twice := first[k.Value]
@@ -213,9 +242,11 @@ func got(n *yaml.Node) string {
 		return "a section"
 	case yaml.SequenceNode:
 		return "a list"
-	default:
-		return n.Value
 	}
+	if n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
+		return strconv.Quote(short(n.Value)) // a text, whatever it looks like
+	}
+	return short(n.Value)
 }
 
 // wanted says in an operator's words what a type holds.

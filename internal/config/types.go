@@ -113,5 +113,5 @@ func (d Duration) MarshalYAML() (any, error) { return d.String(), nil }
 // lineError is the form that yaml itself uses for type errors, so that the decoder collects it with
 // the others instead of stopping at the first.
 func lineError(n *yaml.Node, format string, args ...any) error {
-	return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: %s", n.Line, fmt.Sprintf(format, args...))}}
+	return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: %s", n.Line, fmt.Sprintf(format, shortened(args)...))}}
 }

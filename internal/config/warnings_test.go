@@ -10,6 +10,7 @@ import (
 
 func TestWhatDoesNothingIsAWarning(t *testing.T) {
 	const proxy = "proxy:\n  ipv4: 192.0.2.1\n  taps: [eth0]\n  accept_from: [192.0.2.0/24]\n"
+	const none = "  senders: [{prefix: 198.51.100.0/24, mode: none}]\n"
 	const blue = `{name: blue, rd: "65000:1", export: ["65000:1"], label: implicit-null`
 	bgp := "bgp: {as: 65000, router_id: 192.0.2.1, neighbors: [{address: 192.0.2.254, as: 65000}]}\n"
 	sender := func(proxy string) string {
@@ -29,6 +30,15 @@ func TestWhatDoesNothingIsAWarning(t *testing.T) {
 		{"congestion_node: {source_ipv4: 192.0.2.1, interfaces: [eth2], detect: {top_flows: {count: 1}, api: {}}}\n", []string{
 			"line 1: congestion_node.detect.top_flows: neither qdiscs nor api.interfaces name a link: no flow has to be named"}},
 		{"congestion_node: {source_ipv4: 192.0.2.1, interfaces: [eth2], detect: {top_flows: {count: 1}, api: {interfaces: [eth2]}}}\n", nil},
+		{"proxy:\ncongestion_node:\n", []string{"line 1: proxy: is empty: as if it were not there", "line 2: congestion_node: is empty: as if it were not there"}},
+		{proxy + none + "  nrp:\n", []string{"line 6: proxy.nrp: is empty: as if it were not there"}},
+		{proxy + none + "  translate_interfaces: [eth1]\n  translate_records: 10\n", []string{
+			"line 6: proxy.translate_interfaces: only with translate: kernel: notifications are translated in user space, whatever they come in by",
+			"line 7: proxy.translate_records: only with translate: kernel: what is translated in user space is recorded each time",
+		}},
+		{proxy + none + "  translate_interfaces: [eth1]\n  translate_records: 10\n  translate: kernel\n", nil},
+		{proxy + none + "  tap: ring\n  tap_flows: 2048\n", []string{"line 7: proxy.tap_flows: not with tap: ring: there is no map of the kernel's to hold flows"}},
+		{proxy + none + "  tap: auto\n  tap_flows: 2048\n", nil},
 		{bgp + "contexts: [" + blue + "}]\n" + proxy + sender("192.0.2.1"), []string{
 			`line 7: proxy.senders[0].context: context "blue" has no place on this host: nothing is translated for the prefix`,
 			"line 7: proxy.senders[0].context: without proxy.nrp no notification about a VPN is taken",
