@@ -2,7 +2,6 @@ package kernel
 
 import (
 	"fmt"
-	"net"
 	"sync"
 
 	"github.com/vishvananda/netlink"
@@ -39,7 +38,7 @@ func watchLink(ifIndex int) (*linkWatch, error) {
 	// After the subscription, so that no change is missed.
 	l, err := netlink.LinkByIndex(ifIndex)
 	if err == nil {
-		w.up = carries(l)
+		w.up = carries(l.Attrs())
 	}
 	go func() {
 		defer close(w.ended)
@@ -59,9 +58,9 @@ func watchLink(ifIndex int) (*linkWatch, error) {
 	return w, nil
 }
 
-func carries(l netlink.Link) bool {
-	const both = net.FlagUp | net.FlagRunning
-	return l.Attrs().Flags&both == both
+func carries(l *netlink.LinkAttrs) bool {
+	const both = unix.IFF_UP | unix.IFF_RUNNING
+	return l.RawFlags&both == both
 }
 
 func (w *linkWatch) heard(u *netlink.LinkUpdate) {
@@ -74,8 +73,7 @@ func (w *linkWatch) heard(u *netlink.LinkUpdate) {
 		w.why = ErrInterfaceGone
 		return
 	}
-	const both = unix.IFF_UP | unix.IFF_RUNNING
-	up := u.Flags&both == both
+	up := carries(u.Attrs())
 	if w.up && !up {
 		w.downs++
 	}

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"pncd/dataplane/bpf/bpftest"
 	"pncd/dataplane/tap/taptest"
 	"pncd/internal/testwait"
 )
@@ -115,10 +117,10 @@ func TestProgramAndMapsOutliveTheProcessAndAreTakenOver(t *testing.T) {
 			if yes, lost := next.TakenOver(); !yes || lost || !again.adopted || !all || err != nil {
 				t.Errorf("taken over %v, lost %v, adopted %v, all %v, %v", yes, lost, again.adopted, all, err)
 			}
-			if now := idsOf(t, next, again); now.link != made.link {
-				t.Errorf("another link: %v, was %v", now.link, made.link)
+			if now := idsOf(t, next, again); !slices.Equal(now.Links, made.Links) {
+				t.Errorf("another link: %v, was %v", now.Links, made.Links)
 			}
-			testwait.UntilRight(t, func() string { return ids{prog: second.prog, link: second.link}.left() })
+			testwait.UntilRight(t, (&bpftest.IDs{Programs: second.Programs, Links: second.Links}).Left)
 			if f, err := next.Lookup(key); err != nil || f.Packets != 3 || f.State != Watched {
 				t.Errorf("%+v, %v", f, err)
 			}
@@ -157,7 +159,7 @@ func TestProgramAndMapsOutliveTheProcessAndAreTakenOver(t *testing.T) {
 			if err := <-ran.done; !errors.Is(err, ErrClosed) {
 				t.Errorf("Run: %v", err)
 			}
-			testwait.UntilRight(t, made.left)
+			testwait.UntilRight(t, made.Left)
 			if all, err := os.ReadDir(root); err != nil || len(all) != 0 {
 				t.Errorf("left in the filesystem: %v, %v", all, err)
 			}
@@ -182,7 +184,7 @@ func TestAnotherVersionIsReplaced(t *testing.T) {
 			if got := c.Pins.Replaced(); len(got) != 1 || c.Pins.Replaced() != nil {
 				t.Errorf("replaced %v", got)
 			}
-			testwait.UntilRight(t, made.left)
+			testwait.UntilRight(t, made.Left)
 			at := attach(t, next, a, "va")
 			if all, err := next.Settle(); all || err != nil || at.adopted {
 				t.Errorf("adopted: %v %v %v", all, at.adopted, err)
@@ -215,7 +217,7 @@ func TestWhatIsHalfPinnedIsMadeAnew(t *testing.T) {
 	}
 	c.Pins = openPins(t, a, root)
 	second := need(t, c)
-	testwait.UntilRight(t, made.left)
+	testwait.UntilRight(t, made.Left)
 	if yes, _ := second.TakenOver(); yes {
 		t.Error("half of it was taken over")
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/features"
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
@@ -93,7 +94,7 @@ func haveXDP() error {
 	if err := features.HaveProgramType(ebpf.XDP); err != nil {
 		return fmt.Errorf("eBPF program of type %v: %w", ebpf.XDP, Explain(err))
 	}
-	if err := features.HaveProgramHelper(ebpf.XDP, helperXDPLoadBytes); err != nil {
+	if err := features.HaveProgramHelper(ebpf.XDP, asm.FnXdpLoadBytes); err != nil {
 		return fmt.Errorf("XDP with fragments (Linux 5.18): %w", Explain(err))
 	}
 	return nil

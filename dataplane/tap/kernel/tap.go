@@ -8,11 +8,8 @@ import (
 	"sync"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/ringbuf"
 )
-
-const helperXDPLoadBytes = asm.FnXdpLoadBytes
 
 // wakeShare of the ring buffer's octets wake the reader; less waits for readInterval.
 const wakeShare = 16
@@ -187,9 +184,6 @@ func loadProgram(spec *ebpf.CollectionSpec, mode Mode, opt *ebpf.CollectionOptio
 	err := spec.LoadAndAssign(&o, opt)
 	return o.Prog, err
 }
-
-// Mode returns the mode given to Open.
-func (t *Tap) Mode() Mode { return t.mode }
 
 // Close detaches the program everywhere, ends Run, waits for it, and releases program and maps. A second Close does
 // nothing.

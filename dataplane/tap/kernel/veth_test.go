@@ -5,15 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 
+	"pncd/dataplane/bpf/bpftest"
 	"pncd/dataplane/roce"
 	"pncd/dataplane/tap/taptest"
 	"pncd/internal/testwait"
@@ -153,60 +151,18 @@ func TestInterfaceTakesWhatTheParserTakes(t *testing.T) {
 	}
 }
 
-// ids are the kernel's names of what a tap has made.
-type ids struct {
-	prog ebpf.ProgramID
-	maps []ebpf.MapID
-	link link.ID
-}
-
-func idsOf(t *testing.T, k *Tap, a *Attachment) ids {
+// idsOf are the kernel's names of what a tap has made.
+func idsOf(t *testing.T, k *Tap, a *Attachment) *bpftest.IDs {
 	t.Helper()
-	var out ids
-	info, err := k.progs[a.slot].Info()
-	if err != nil {
+	var links []link.Link
+	if h, ok := a.hook.(*linkHook); ok {
+		links = append(links, h.Link)
+	}
+	var out bpftest.IDs
+	if err := out.Add(k.progs[a.slot], links...); err != nil {
 		t.Fatal(err)
 	}
-	out.prog, _ = info.ID()
-	out.maps, _ = info.MapIDs()
-	if h, ok := a.hook.(*linkHook); ok {
-		l, err := h.Info()
-		if err != nil {
-			t.Fatal(err)
-		}
-		out.link = l.ID
-	}
-	if out.prog == 0 || len(out.maps) < 3 || (out.link == 0) != (k.mode == Clsact) {
-		t.Fatalf("ids %+v", out)
-	}
-	return out
-}
-
-// left says what of a tap is still there. The kernel frees programs and maps some time after their last owner has gone.
-func (i ids) left() string {
-	var out []string
-	if p, err := ebpf.NewProgramFromID(i.prog); err == nil {
-		out = append(out, p.String())
-		_ = p.Close()
-	} else if !errors.Is(err, os.ErrNotExist) {
-		out = append(out, err.Error())
-	}
-	for _, id := range i.maps {
-		if m, err := ebpf.NewMapFromID(id); err == nil {
-			out = append(out, m.String())
-			_ = m.Close()
-		} else if !errors.Is(err, os.ErrNotExist) {
-			out = append(out, err.Error())
-		}
-	}
-	if i.link == 0 {
-	} else if l, err := link.NewFromID(i.link); err == nil {
-		out = append(out, "link")
-		_ = l.Close()
-	} else if !errors.Is(err, os.ErrNotExist) {
-		out = append(out, err.Error())
-	}
-	return strings.Join(out, ", ")
+	return &out
 }
 
 func TestCloseLeavesNothing(t *testing.T) {
@@ -223,7 +179,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 			if err := <-c.done; !errors.Is(err, ErrClosed) {
 				t.Errorf("Run: %v", err)
 			}
-			testwait.UntilRight(t, made.left)
+			testwait.UntilRight(t, made.Left)
 			if err := at.Close(); err != nil {
 				t.Errorf("close the attachment afterwards: %v", err)
 			}
