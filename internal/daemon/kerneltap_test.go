@@ -291,3 +291,26 @@ func TestFilterOfOursInPlaceOfAnotherIsNoForeignChange(t *testing.T) {
 		t.Errorf("%v, told as somebody else's %d times", err, foreign.Load())
 	}
 }
+
+func TestProgramThatCouldNotBeHadIsAskedForAgain(t *testing.T) {
+	var asked int
+	var why error
+	l := &learner{choices: map[string]tapChoice{}, probe: func() kernel.Support {
+		asked++
+		return kernel.Support{TCX: why, Clsact: why, XDP: why}
+	}}
+	for _, want := range []string{config.TapAuto, config.TapTCX} {
+		asked = 0
+		for _, step := range []struct {
+			why   error
+			has   bool
+			asked int
+		}{{errors.New("out of memory"), false, 1}, {nil, true, 2}, {errors.New("not asked"), true, 2}} {
+			why = step.why
+			l.decide(want)
+			if c := l.choice(want); (c.program && c.err == nil) != step.has || asked != step.asked {
+				t.Errorf("%s, the kernel says %v: %+v, asked %d times", want, why, c, asked)
+			}
+		}
+	}
+}

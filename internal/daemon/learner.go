@@ -58,12 +58,13 @@ func (l *learner) feeds(f *feeder, at time.Time) bool {
 	return l.feeding.Load() == f && at.UnixNano() >= f.since.Load()
 }
 
-// decide says what a proxy.tap comes to. It asks the kernel once, and loads a program to try: nothing is asked while the
-// mechanism is off.
+// decide says what a proxy.tap comes to. It asks the kernel, and loads a program to try: nothing is asked while the
+// mechanism is off. A program that can be had is not asked for again; one that can't is, with the next enabling or reload: the cause may have
+// been mended.
 func (l *learner) decide(want string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if _, ok := l.choices[want]; !ok {
+	if c, ok := l.choices[want]; !ok || c.err != nil || !c.program {
 		l.choices[want] = chooseTap(want, l.probe)
 	}
 }
@@ -77,7 +78,7 @@ func (l *learner) choice(want string) tapChoice {
 
 func newLearner(flows *flowmap.Map, notRoCEv2 *atomic.Uint64, now func() time.Time, log logrus.FieldLogger) *learner {
 	show := shownTo(flows, notRoCEv2)
-	l := &learner{flows: flows, now: now, log: log, pins: pinStore{root: kernel.DefaultPins, log: log}, probe: sync.OnceValue(kernel.Probe), choices: map[string]tapChoice{}, kernels: map[string]*kernelTap{}}
+	l := &learner{flows: flows, now: now, log: log, pins: pinStore{root: kernel.DefaultPins, log: log}, probe: kernel.Probe, choices: map[string]tapChoice{}, kernels: map[string]*kernelTap{}}
 	l.group = tap.NewGroup(func(f *tap.Frame) {
 		if l.feeds(&l.rings, f.At) {
 			show(f)

@@ -93,7 +93,6 @@ func (d *Daemon) partsFor(c *config.Config) (*parts, error) {
 			next.flows, next.noFlows = flowmap.New(mapSettings(p)), make(chan struct{})
 			next.vpnTaps = newVPNTaps(next.flows, &d.notRoCEv2)
 			next.learner = newLearner(next.flows, &d.notRoCEv2, d.now, d.log.WithField("part", "learner"))
-			next.learner.probe = d.probe
 			next.learner.detached = func(program, iface string) {
 				d.hostChanged(pncv1.HostObjectKind_HOST_OBJECT_KIND_BPF_PROGRAM, program+" of "+iface, "taken off the interface", nil)
 			}
