@@ -116,6 +116,16 @@ func (c capabilityService) WatchCapabilities(req *pncv1.WatchCapabilitiesRequest
 	})
 }
 
+// configured refuses the name of a context that is not configured, if one is given. What is kept of one that was
+// configured can be asked for all the same: this is for answers without rows.
+func (s *Server) configured(field string, name *string) error {
+	t := s.backends.Table
+	if name == nil || t == nil || slices.Contains(t.Snapshot().Contexts(), *name) {
+		return nil
+	}
+	return Invalid(field, "%q is not configured", *name)
+}
+
 // Resolve answers which proxy serves a sender.
 func (c capabilityService) Resolve(_ context.Context, req *pncv1.ResolveRequest) (*pncv1.ResolveResponse, error) {
 	if err := contextName("context", req.GetContext()); err != nil {

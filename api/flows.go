@@ -56,6 +56,9 @@ func (f flowService) ListFlows(ctx context.Context, req *pncv1.ListFlowsRequest)
 	if err == nil {
 		err = ctx.Err()
 	}
+	if err == nil && first.seen == 0 {
+		err = f.srv.configured("context", req.Context)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -50,6 +50,11 @@ func (r recordService) ListRecords(_ context.Context, req *pncv1.ListRecordsRequ
 		return nil, err
 	}
 	list := rec.List(f, limit+1) // one more tells whether there are older ones
+	if len(list) == 0 {
+		if err := r.srv.configured("filter.context", f.Context); err != nil {
+			return nil, err
+		}
+	}
 	truncated := len(list) > limit
 	if truncated {
 		list = list[1:]
@@ -72,6 +77,11 @@ func (r recordService) WatchRecords(req *pncv1.WatchRecordsRequest, stream grpc.
 	rec, err := r.recorder()
 	if err != nil {
 		return err
+	}
+	if f.Context != nil && len(rec.List(f, 1)) == 0 {
+		if err := r.srv.configured("filter.context", f.Context); err != nil {
+			return err
+		}
 	}
 	open := func() (Stream[evidence.Record], error) { return rec.Watch(f, req.GetIncludeHistory()), nil }
 	return watch(r.srv, stream.Context(), open, func(item evidence.Record, dropped uint64) (bool, error) {

@@ -3,6 +3,7 @@ package integration
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,6 +35,16 @@ func TestDemoShowsBothActs(t *testing.T) {
 			for _, want := range []string{"Partial set", "learned by connection management", "event number", "sender: CNP", "closed", "map-undecided"} {
 				if !strings.Contains(out.String(), want) {
 					t.Errorf("the timeline does not show %q", want)
+				}
+			}
+			var before float64
+			for line := range strings.Lines(out.String()) {
+				var now float64
+				if n, _ := fmt.Sscanf(line, "%f s ", &now); n == 1 {
+					if now < before {
+						t.Errorf("the time falls from %f s to that of %q", before, line)
+					}
+					before = now
 				}
 			}
 		})

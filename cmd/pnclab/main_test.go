@@ -31,7 +31,7 @@ func TestExitStatusTellsUsageFromFailure(t *testing.T) {
 		{[]string{"lab", "inspect", "no-such-lab"}, exitUsage},
 		{[]string{"watch"}, exitUsage},
 		{[]string{"generate", "--local", "x", "--peer", "10.0.0.1"}, exitUsage},
-		{[]string{"generate", "--local", "10.0.0.1", "--peer", "10.0.0.2", "--ports", "x"}, exitFailed},
+		{[]string{"generate", "--local", "10.0.0.1", "--peer", "10.0.0.2", "--ports", "x"}, exitUsage},
 		{[]string{"replay", "--local", "10.0.0.1", "--peer", "10.0.0.2", "--pcap", filepath.Join(dir, "nosuch")}, exitFailed},
 		{[]string{"replay", "--local", "10.0.0.1", "--peer", "10.0.0.2", "--pcap", good, "--ecn", "x"}, exitUsage},
 		{[]string{"watch", "-i", "nosuch0"}, exitFailed},

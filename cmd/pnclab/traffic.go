@@ -33,10 +33,10 @@ func (h *hosts) parse() (l, p labtraffic.Host, err error) {
 	l = labtraffic.Host{Netns: h.localNetns}
 	p = labtraffic.Host{Netns: h.peerNetns}
 	if l.Addr, err = netip.ParseAddr(h.local); err != nil {
-		return l, p, usageError{fmt.Errorf("--local: %w", err)}
+		return l, p, usageError{fmt.Errorf("--local: %q is not an IP address", h.local)}
 	}
 	if p.Addr, err = netip.ParseAddr(h.peer); err != nil {
-		return l, p, usageError{fmt.Errorf("--peer: %w", err)}
+		return l, p, usageError{fmt.Errorf("--peer: %q is not an IP address", h.peer)}
 	}
 	return l, p, nil
 }
@@ -126,7 +126,7 @@ func generateCommand() *cobra.Command {
 				Flows: flows, Local: l, Peer: p, Rate: rate, Messages: messages, AnswerDelay: delay,
 			})
 			if err != nil {
-				return err
+				return byFlag(err)
 			}
 			for _, pair := range g.Pairs() {
 				_, _ = fmt.Fprintf(cmd.OutOrStdout(), "pair 0x%x (port %d) - 0x%x (port %d)\n",
@@ -158,6 +158,21 @@ func generateCommand() *cobra.Command {
 	f.DurationVar(&delay, "answer-delay", 100*time.Microsecond, "time from a request to its answer, at least")
 	f.DurationVar(&duration, "duration", 0, "end after this time; zero does not")
 	return cmd
+}
+
+// generateFlags names the flags of what labtraffic refuses.
+var generateFlags = map[string]string{
+	"QPs": "qps", "LocalQPN": "local-qpn", "PeerQPN": "peer-qpn", "Packets": "packets", "Payload": "payload", "CEShare": "ce",
+	"Start": "psn", "Ports": "ports", "Operation": "op", "Rate": "rate",
+}
+
+// byFlag says of a value that can't be which flag it came by.
+func byFlag(err error) error {
+	var value *labtraffic.ValueError
+	if !errors.As(err, &value) {
+		return err
+	}
+	return usageError{fmt.Errorf("--%s: %s", generateFlags[value.Field], value.Rule)}
 }
 
 // runTraffic runs until the work ends; meanwhile a line on standard input, or the end of the duration,

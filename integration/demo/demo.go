@@ -65,6 +65,7 @@ func Run(ctx context.Context, opt Options) (err error) {
 		return d.interrupted(ctx, err)
 	}
 	defer func() {
+		d.say.flush()
 		dir := d.bed.Dir()
 		err = errors.Join(err, d.bed.Down())
 		if opt.KeepLogs {
@@ -94,6 +95,7 @@ func (d *demo) acts(ctx context.Context) error {
 	if err := d.route(ctx); err != nil {
 		return err
 	}
+	d.say.flush()
 	// Everything that watches ends before the lab goes down.
 	d.seen, err = observe(ctx, d.bed)
 	if err != nil {

@@ -107,10 +107,29 @@ func TestServersRefusalOfAValueExitsWith2(t *testing.T) {
 	}
 }
 
-func TestAPartWithoutCountersIsRefusedWithThosePartsThatExist(t *testing.T) {
+func TestAContextThatIsNotConfiguredIsNamed(t *testing.T) {
+	_, env := sample(t)
+	for args, want := range map[string]string{
+		"flows --context nope":            `context: "nope" is not configured`,
+		"records --context nope":          `filter.context: "nope" is not configured`,
+		"records --follow --context nope": `filter.context: "nope" is not configured`,
+	} {
+		status, out, errs := pncctl(t, env, strings.Fields(args)...)
+		if status != exitUsage || out != "" || errs != "pncctl: "+want+"\n" {
+			t.Errorf("%s: exit status %d, output %q, errors %q", args, status, out, errs)
+		}
+	}
+	for _, args := range []string{"flows --context blue", "records --context blue"} { // configured, without any
+		if status, _, errs := pncctl(t, env, strings.Fields(args)...); status != 0 {
+			t.Errorf("%s: exit status %d, errors %q", args, status, errs)
+		}
+	}
+}
+
+func TestAPartWithoutCountersIsExplained(t *testing.T) {
 	_, env := sample(t)
 	status, out, errs := pncctl(t, env, "counters", "--part", "bogus")
-	if status != exitUsage || out != "" || errs != "pncctl: --part: \"bogus\" is none of congestion-node, proxy\n" {
+	if status != exitFailed || out != "" || !strings.HasPrefix(errs, `pncctl: this node counts nothing for a part "bogus": its configuration has no such part`) {
 		t.Errorf("exit status %d, output %q, errors %q", status, out, errs)
 	}
 }

@@ -202,8 +202,8 @@ func (a *app) countersCommand() *cobra.Command {
 				return err
 			}
 			if part != "" {
-				if err := oneOf("--part", part, counterParts(res)); err != nil {
-					return err
+				if !slices.Contains(counterParts(res), part) {
+					return fmt.Errorf("this node counts nothing for a part %q: its configuration has no such part, or there is none; 'pncctl counters' shows those that there are", part)
 				}
 			}
 			var kept []*pncv1.Counter

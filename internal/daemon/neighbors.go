@@ -12,10 +12,14 @@ import (
 	"pncd/proxyagent/readiness"
 )
 
+func errNoBGP() error {
+	return api.Precondition(api.ReasonNotConfigured, "BGP is not configured: the configuration has no bgp section")
+}
+
 // Neighbors implements api.Node.
 func (d *Daemon) Neighbors(context.Context) ([]*pncv1.Neighbor, error) {
 	if d.speaker == nil {
-		return nil, nil
+		return nil, errNoBGP()
 	}
 	list := d.speaker.Neighbors()
 	out := make([]*pncv1.Neighbor, len(list))
@@ -28,7 +32,7 @@ func (d *Daemon) Neighbors(context.Context) ([]*pncv1.Neighbor, error) {
 // RefreshNeighbor implements api.Node.
 func (d *Daemon) RefreshNeighbor(ctx context.Context, addr netip.Addr, in, out bool) ([]string, error) {
 	if d.speaker == nil {
-		return nil, api.Precondition(api.ReasonNotConfigured, "the configuration has no bgp section")
+		return nil, errNoBGP()
 	}
 	families, err := d.speaker.Refresh(ctx, addr, in, out)
 	switch {

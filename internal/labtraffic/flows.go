@@ -1,7 +1,6 @@
 package labtraffic
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 
@@ -66,6 +65,19 @@ type Pair struct {
 	LocalPort, PeerPort uint16 // UDP source ports
 }
 
+// ValueError is a value of a configuration that can't be.
+type ValueError struct {
+	Field string // of FlowConfig or GeneratorConfig
+	Rule  string
+}
+
+// Error implements error.
+func (e *ValueError) Error() string { return e.Field + ": " + e.Rule }
+
+func wrong(field, rule string, args ...any) error {
+	return &ValueError{field, fmt.Sprintf(rule, args...)}
+}
+
 // withDefaults fills in and checks a configuration.
 func (c FlowConfig) withDefaults() (FlowConfig, error) {
 	set := func(v *uint32, d uint32) {
@@ -97,27 +109,29 @@ func (c FlowConfig) withDefaults() (FlowConfig, error) {
 	last := uint64(c.QPs-1) * uint64(c.QPNStep)
 	switch {
 	case c.QPs < 0 || c.QPs > 1<<16:
-		return c, fmt.Errorf("QPs: %d is not 1 to 65536", c.QPs)
-	case uint64(c.LocalQPN)+last > mask24 || uint64(c.PeerQPN)+last > mask24 || c.LocalQPN < 2 || c.PeerQPN < 2:
-		return c, errors.New("QPNs: a QP number has 24 bits, and 0 and 1 are management's")
+		return c, wrong("QPs", "%d is not 1 to 65536", c.QPs)
+	case uint64(c.LocalQPN)+last > mask24 || c.LocalQPN < 2:
+		return c, wrong("LocalQPN", "%#x to %#x: a QP number has 24 bits, and 0 and 1 are management's", c.LocalQPN, uint64(c.LocalQPN)+last)
+	case uint64(c.PeerQPN)+last > mask24 || c.PeerQPN < 2:
+		return c, wrong("PeerQPN", "%#x to %#x: a QP number has 24 bits, and 0 and 1 are management's", c.PeerQPN, uint64(c.PeerQPN)+last)
 	case c.Packets < 0 || c.Packets > 1<<15:
-		return c, fmt.Errorf("packets of a message: %d is not 1 to 32768", c.Packets)
+		return c, wrong("Packets", "%d is not 1 to 32768", c.Packets)
 	case c.Payload < 4 || c.Payload > 4096 || c.Payload%4 != 0:
-		return c, fmt.Errorf("payload: %d is not a multiple of 4 up to 4096", c.Payload)
+		return c, wrong("Payload", "%d is not a multiple of 4 up to 4096", c.Payload)
 	case c.CEShare < 0 || c.CEShare > 1:
-		return c, fmt.Errorf("CE share: %v is not 0 to 1", c.CEShare)
+		return c, wrong("CEShare", "%v is not 0 to 1", c.CEShare)
 	case c.Start != PSNRandom && c.Start != PSNZero:
-		return c, fmt.Errorf("PSN start: %q is not random or zero", c.Start)
+		return c, wrong("Start", "%q is not random or zero", c.Start)
 	}
 	switch c.Ports {
 	case PortsFormula, PortsUnique, PortsConstant, PortsUnequal:
 	default:
-		return c, fmt.Errorf("ports: %q is not formula, unique, constant or unequal", c.Ports)
+		return c, wrong("Ports", "%q is not formula, unique, constant or unequal", c.Ports)
 	}
 	switch c.Operation {
 	case OpWrite, OpSend, OpRead, OpUCWrite:
 	default:
-		return c, fmt.Errorf("operation: %q is not write, send, read or uc-write", c.Operation)
+		return c, wrong("Operation", "%q is not write, send, read or uc-write", c.Operation)
 	}
 	return c, nil
 }

@@ -48,7 +48,7 @@ func NewGenerator(cfg GeneratorConfig) (*Generator, error) {
 	case cfg.Local.Addr.Is4() != cfg.Peer.Addr.Is4():
 		return nil, errors.New("generate: the hosts' addresses are of different families")
 	case cfg.Rate < 0 || cfg.Rate > 1e6:
-		return nil, fmt.Errorf("generate: rate: %v is not 0 to 1000000 messages a second", cfg.Rate)
+		return nil, fmt.Errorf("generate: %w", wrong("Rate", "%v is not 0 to 1000000 messages a second", cfg.Rate))
 	}
 	if cfg.Rate == 0 {
 		cfg.Rate = 1000

@@ -364,7 +364,8 @@ type ListFlowsRequest struct {
 	States []FlowState `protobuf:"varint,3,rep,packed,name=states,proto3,enum=pnc.v1.FlowState" json:"states,omitempty"`
 	// At most this many; zero means 10,000.
 	Limit uint32 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
-	// Only this context (VPN), empty for the default one; all when absent.
+	// Only this context (VPN), empty for the default one; all when absent. INVALID_ARGUMENT for one that is not
+	// configured and has no flows.
 	Context       *string `protobuf:"bytes,5,opt,name=context,proto3,oneof" json:"context,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

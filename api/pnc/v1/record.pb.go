@@ -626,7 +626,8 @@ type RecordFilter struct {
 	Since *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=since,proto3" json:"since,omitempty"`
 	// Only records before this time.
 	Until *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=until,proto3" json:"until,omitempty"`
-	// Only flows of this context (VPN), empty for the default one; all when absent.
+	// Only flows of this context (VPN), empty for the default one; all when absent. INVALID_ARGUMENT for one that is
+	// not configured and has no records.
 	Context       *string `protobuf:"bytes,7,opt,name=context,proto3,oneof" json:"context,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
