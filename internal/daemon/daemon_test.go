@@ -227,6 +227,50 @@ func TestReloadAppliesAsAWholeOrNotAtAll(t *testing.T) {
 	}
 }
 
+// What was opened for a reload that is refused in the end has changed nothing: not whose packets feed the Source-QP map,
+// nor its answers, nor what CNPs leave by.
+func TestRefusedReloadLeavesAnswersAndSocketsAlone(t *testing.T) {
+	vpns := func(r *running, edit ...string) error {
+		r.write(r.path, strings.NewReplacer(append(edit, "%PORT2%", fmt.Sprint(freePort(t)))...).Replace(vpnTemplate))
+		_, err := r.Reload(context.Background())
+		return err
+	}
+	foreign := []string{"accept_from: [127.0.0.0/8]", "accept_from: [127.0.0.0/8, \"::1/128\"]\n  ipv6: \"fd00::1\""}
+	lacking := []string{"taps: [lo]}", "taps: [lo, nosuch0]}"} // in the VPN, whose parts are opened after the others
+	for _, tc := range []struct {
+		name, old, new, want string
+		refused              []string
+	}{
+		{"the taps' program", "tap: ring", "tap: clsact", "fd00::1", foreign},
+		{"how CNPs leave", "tap: ring", "emit: packet\n  tap: ring", "fd00::1", foreign},
+		{"the sockets of a VPN", "senders: [{", "senders: [{prefix: \"2001:db8::/32\", mode: none, context: blue}, {", "nosuch0", lacking},
+		{"the taps in a VPN", "tap: ring", "tap_ring: 8\n  tap: ring", "nosuch0", lacking},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r, _ := vpnsUnderTest(t, 0)
+			if err := vpns(r); err != nil {
+				t.Fatal(err)
+			}
+			p, v := r.parts.Load(), r.contexts.of(&r.config.Load().Contexts[0])
+			now := time.Now()
+			known := learnPair(t, p.flows, &now)
+			feeding, sockets, inVPN := p.learner.feeding.Load(), r.sender.current.Load(), v.open.Load()
+			if err := vpns(r, append(tc.refused, tc.old, tc.new)...); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Fatalf("got %v, want %q", err, tc.want)
+			}
+			if !known() {
+				t.Error("the answer is held back")
+			}
+			if p.learner.feeding.Load() != feeding {
+				t.Error("another tap feeds the map")
+			}
+			if r.sender.current.Load() != sockets || v.open.Load() != inVPN {
+				t.Errorf("other sockets send: %v, %v", r.sender.current.Load(), v.open.Load())
+			}
+		})
+	}
+}
+
 func TestReloadTouchesOnlyWhatChanged(t *testing.T) {
 	r := start(t, template)
 	if _, err := r.Enable(context.Background()); err != nil {

@@ -71,10 +71,14 @@ func (l *learner) openKernel(s tapSettings) (runner, error) {
 // ringOctets is the size of the ring buffer: the kernel wants a power of two.
 func ringOctets(mib int) int { return 1 << (20 + bits.Len(uint(mib-1))) }
 
-// Run implements runner.
-func (k *kernelTap) Run(ctx context.Context) error {
+// Begin implements beginner.
+func (k *kernelTap) Begin() {
 	k.l.flows.SetTap(k)
 	k.l.take(&k.feeder)
+}
+
+// Run implements runner.
+func (k *kernelTap) Run(ctx context.Context) error {
 	if err := k.adopt(); err != nil {
 		return err
 	}

@@ -52,6 +52,7 @@ func tapOn(t *testing.T, ns *taptest.NS, iface string, s tapSettings) *tapped {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, len(units))
 	for _, u := range units {
+		begin(u)
 		go func() { done <- u.Run(ctx) }()
 	}
 	t.Cleanup(func() {

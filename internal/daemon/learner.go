@@ -40,13 +40,9 @@ type feeder struct {
 	since atomic.Int64 // what was seen before, the other has shown; unix nanoseconds
 }
 
-// take makes f the one that feeds the map.
+// take makes f the one that feeds the map, which nobody did, or another; its answers wait for traffic.
 func (l *learner) take(f *feeder) {
-	old := l.feeding.Load()
-	if old == f {
-		return
-	}
-	if old != nil {
+	if old := l.feeding.Load(); old != nil && old != f {
 		f.since.Store(l.now().UnixNano())
 	}
 	l.feeding.Store(f)
@@ -91,10 +87,9 @@ func newLearner(flows *flowmap.Map, notRoCEv2 *atomic.Uint64, now func() time.Ti
 // reused while nobody looked.
 func (l *learner) missed() { l.flows.Doubt(l.now()) }
 
-// opener opens the learner's unit: when the mechanism is enabled, and again when reading has failed.
+// opener opens the learner's unit. What feeds the map meanwhile goes on: the unit takes over when it begins.
 func (l *learner) opener(s tapSettings) func() (runner, error) {
 	return func() (runner, error) {
-		l.missed()
 		l.mu.Lock()
 		first := len(l.kernels) == 0
 		l.mu.Unlock()
@@ -127,12 +122,14 @@ func (l *learner) tick(rings []ringStats, age time.Duration) {
 	l.sweep(age)
 }
 
-// Run implements runner.
-func (l *learner) Run(ctx context.Context) error {
+// Begin implements beginner.
+func (l *learner) Begin() {
 	l.flows.SetTap(nil)
 	l.take(&l.rings)
-	return l.group.Run(ctx)
 }
+
+// Run implements runner.
+func (l *learner) Run(ctx context.Context) error { return l.group.Run(ctx) }
 
 // Close implements runner; the taps close their rings themselves.
 func (l *learner) Close() error { return nil }

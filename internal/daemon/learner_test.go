@@ -18,6 +18,12 @@ func learnedPair(t *testing.T) (l *learner, known func() bool) {
 	now := time.Unix(1_700_000_000, 0)
 	flows := flowmap.New(flowmap.Config{})
 	l = newLearner(flows, new(atomic.Uint64), func() time.Time { return now }, logrus.New())
+	return l, learnPair(t, flows, &now)
+}
+
+// learnPair shows a map the connection management of a pair, from now on; known says whether the map answers for it now.
+func learnPair(t *testing.T, flows *flowmap.Map, now *time.Time) (known func() bool) {
+	t.Helper()
 	a, b := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
 	mad := func(src, dst netip.Addr, cm roce.CM) {
 		t.Helper()
@@ -27,28 +33,38 @@ func learnedPair(t *testing.T) (l *learner, known func() bool) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		now = now.Add(time.Millisecond)
+		*now = now.Add(time.Millisecond)
 		p := roce.Packet{Src: src, Dst: dst, SrcPort: 49152, Body: body, BTH: roce.BTH{Opcode: roce.OpcodeUDSendOnly, DestQP: roce.QP1, PKey: 0xFFFF}}
-		flows.Observe(&flowmap.Observation{Packet: &p, At: now})
+		flows.Observe(&flowmap.Observation{Packet: &p, At: *now})
 	}
 	gid := func(x netip.Addr) [16]byte { return x.As16() }
 	mad(a, b, roce.CM{Kind: roce.CMREQ, TransactionID: 1, LocalCommID: 1, LocalQPN: 0x11, LocalGID: gid(a), RemoteGID: gid(b)})
 	mad(b, a, roce.CM{Kind: roce.CMREP, TransactionID: 1, LocalCommID: 2, RemoteCommID: 1, LocalQPN: 0x22})
 	known = func() bool {
-		e, v := flows.Lookup(flowmap.Key{Sender: a, Receiver: b, DestQP: 0x22}, now)
+		e, v := flows.Lookup(flowmap.Key{Sender: a, Receiver: b, DestQP: 0x22}, *now)
 		return v == flowmap.Hit && e.SourceQP == 0x11
 	}
 	if !known() {
 		t.Fatal("the pair was not learned")
 	}
-	return l, known
+	return known
 }
 
 func TestAnswersWaitAfterTheTapsMissedTraffic(t *testing.T) {
 	t.Run("enabled again", func(t *testing.T) {
 		l, known := learnedPair(t)
-		if _, err := l.opener(tapSettings{})(); err != nil || known() {
-			t.Errorf("%v, known %v", err, known())
+		for i := range 2 {
+			r, err := l.opener(tapSettings{})()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if first := i == 0; known() != first {
+				t.Errorf("opened %d times before: known %v", i, known())
+			}
+			begin(r)
+			if known() {
+				t.Errorf("begun %d times before: the answer stayed", i)
+			}
 		}
 	})
 	t.Run("a link was down", func(t *testing.T) {

@@ -43,7 +43,7 @@ func emission(c *config.Config) string {
 	return config.EmitRaw
 }
 
-// opener opens the sockets for a unit and puts them in place.
+// opener opens the sockets for a unit.
 func (s *senderSwitch) opener(emission string, log logrus.FieldLogger) func() (runner, error) {
 	return func() (runner, error) {
 		u := &senderUnit{s: s}
@@ -51,14 +51,12 @@ func (s *senderSwitch) opener(emission string, log logrus.FieldLogger) func() (r
 		if emission == config.EmitPacket {
 			u.paths = host.NewPaths(host.PathsConfig{}, log)
 			u.ipSockets, err = emit.OpenFrames(emit.Config{}, u.paths, &s.frames)
-			s.framed.Store(true)
 		} else {
 			u.ipSockets, err = emit.Open(emit.Config{})
 		}
 		if err != nil {
 			return nil, err
 		}
-		s.current.Store(u)
 		return u, nil
 	}
 }
@@ -73,6 +71,14 @@ type senderUnit struct {
 	ipSockets
 	s     *senderSwitch
 	paths *host.Paths // of frames; nil: raw sockets only
+}
+
+// Begin implements beginner: it puts the sockets in place.
+func (u *senderUnit) Begin() {
+	if u.paths != nil {
+		u.s.framed.Store(true)
+	}
+	u.s.current.Store(u)
 }
 
 // Run implements runner: sending happens on the goroutines of those who send.

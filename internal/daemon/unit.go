@@ -19,6 +19,10 @@ type runner interface {
 	Close() error
 }
 
+// A beginner is a runner that takes the place of another, or changes what others do: Begin is called once, before Run. It is not
+// when the runner was opened: the change that it was opened for can still be refused.
+type beginner interface{ Begin() }
+
 // A detailer is a runner that says more about itself to an operator: in which mode it runs, and why.
 type detailer interface{ Detail() string }
 
@@ -135,6 +139,9 @@ func (c *change) abort() {
 // is replaced is never missing. It returns when the stopped ones are closed.
 func (c *change) commit() {
 	s := c.set
+	for _, spec := range c.specs {
+		begin(c.opened[spec.key]) // all of them, before one of them runs
+	}
 	s.mu.Lock()
 	wanted := map[string]bool{}
 	for _, spec := range c.specs {
@@ -171,6 +178,13 @@ func (s *unitSet) start(spec unitSpec, r runner) *unit {
 	return u
 }
 
+// begin tells r that it takes over, when that is of interest to it; nil is not.
+func begin(r runner) {
+	if b, ok := r.(beginner); ok {
+		b.Begin()
+	}
+}
+
 // supervise runs r, and when it fails opens and runs another, until ctx ends.
 func (u *unit) supervise(ctx context.Context, r runner, first time.Duration, log logrus.FieldLogger) {
 	delay := first
@@ -202,6 +216,7 @@ func (u *unit) supervise(ctx context.Context, r runner, first time.Duration, log
 			}
 		}
 		u.set(unitRunning, nil, r)
+		begin(r)
 		log.Info("started again")
 	}
 }

@@ -62,7 +62,6 @@ func (v *vpn) opener(served []netip.Prefix, log logrus.FieldLogger) func() (runn
 		if err != nil {
 			return nil, err
 		}
-		v.open.Store(s)
 		return s, nil
 	}
 }
@@ -80,6 +79,9 @@ func families(list []netip.Prefix) (out []int) {
 	}
 	return out
 }
+
+// Begin implements beginner.
+func (s *vpnSockets) Begin() { s.vpn.open.Store(s) }
 
 // Run implements runner: it ends when the place is no longer what it was.
 func (s *vpnSockets) Run(ctx context.Context) error {

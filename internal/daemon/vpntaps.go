@@ -79,14 +79,23 @@ func (t *vpnTaps) spec(now func() time.Time) unitSpec {
 	return unitSpec{name: "learner:contexts", key: "learner:contexts", open: t.doubting(func() (runner, error) { return t, nil }, now)}
 }
 
-// doubting is an opener after which the map's answers are held back until traffic agrees with them again: queue pairs may
-// have been reused while nobody looked.
+// doubting is an opener of a runner with whose beginning the map's answers are held back until traffic agrees with them again:
+// queue pairs may have been reused while nobody looked.
 func (t *vpnTaps) doubting(open func() (runner, error), now func() time.Time) func() (runner, error) {
 	return func() (runner, error) {
 		r, err := open()
-		if err == nil {
-			t.flows.Doubt(now())
+		if err != nil {
+			return nil, err
 		}
-		return r, err
+		return &doubting{r, func() { t.flows.Doubt(now()) }}, nil
 	}
 }
+
+// doubting is a runner that makes the map doubt when it begins.
+type doubting struct {
+	runner
+	doubt func()
+}
+
+// Begin implements beginner.
+func (d *doubting) Begin() { d.doubt() }
