@@ -29,6 +29,18 @@ func TestTheBorderFiltersDefaults(t *testing.T) {
 	}
 }
 
+func TestATapInXDPModeStandsBesideTheTranslatorOnOtherInterfaces(t *testing.T) {
+	for _, rest := range []string{
+		"  translate: kernel\n  translate_interfaces: [eth2]\n  tap: xdp\n",
+		"  translate: kernel\n  translate_interfaces: [eth0]\n  tap: tcx\n",
+		"  translate: user\n  translate_interfaces: [eth0]\n  tap: xdp\n",
+	} {
+		if _, err := Parse([]byte(boundaryProxy + rest)); err != nil {
+			t.Errorf("%s: %v", rest, err)
+		}
+	}
+}
+
 func TestTheBorderFiltersRules(t *testing.T) {
 	for in, want := range map[string]string{
 		"boundary: {}\n": "boundary.border_interfaces: required without a proxy section",
@@ -46,6 +58,7 @@ func TestTheBorderFiltersRules(t *testing.T) {
 		boundaryProxy + "  translate: kernel\n  translate_interfaces: [eth2]\nboundary: {accept_from: [192.0.2.9/32]}\n":        "boundary.accept_from: is not proxy.accept_from",
 		boundaryProxy + "  translate: kernel\n  translate_interfaces: [eth2]\nboundary: {ttl_min: 9}\n":                         "boundary.ttl_min: 9 is above proxy.ttl_min",
 		boundaryProxy + "  translate: kernel\n":                                                                                 "proxy.translate_interfaces: required with translate: kernel",
+		boundaryProxy + "  translate: kernel\n  translate_interfaces: [eth2, eth0]\n  tap: xdp\n":                               "proxy.translate_interfaces[1]: eth0 is one of proxy.taps with tap: xdp",
 		boundaryProxy + "  translate: hardware\n":                                                                               `proxy.translate: "hardware" is none of user, kernel`,
 		boundaryProxy + "  translate_records: 0\n":                                                                              "proxy.translate_records: 0 is not between",
 		"boundary: {border_interfaces: [a], limits: {total_pps: -1}}\n":                                                         "boundary.limits.total_pps: -1 is not between",

@@ -2,6 +2,7 @@ package config
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -47,6 +48,10 @@ func (c *checker) proxy(p *Proxy, b *BGP) {
 	c.oneOf("proxy.translate", p.Translate, TranslateUser, TranslateKernel)
 	c.interfaces("proxy.translate_interfaces", p.TranslateInterfaces)
 	c.want(p.Translate != TranslateKernel || len(p.TranslateInterfaces) > 0, "proxy.translate_interfaces", "required with translate: kernel: where notifications come in and CNPs leave")
+	for i, name := range p.TranslateInterfaces {
+		c.want(p.Translate != TranslateKernel || p.Tap != TapXDP || !slices.Contains(p.Taps, name), index("proxy.translate_interfaces", i),
+			"%s is one of proxy.taps with tap: xdp, and an interface has room for one XDP program: choose another proxy.tap", name)
+	}
 	c.within("proxy.translate_records", p.TranslateRecords, 1, 1_000_000)
 	inUser := p.Translate == TranslateUser
 	c.advise(!inUser || len(p.TranslateInterfaces) == 0, "proxy.translate_interfaces", "only with translate: kernel: notifications are translated in user space, whatever they come in by")
