@@ -42,11 +42,13 @@ type Host struct {
 func Open(namespace string) (*Host, error) {
 	h := &Host{}
 	err := Inside(namespace, func() (err error) {
-		h.nl, err = netlink.NewHandle(unix.NETLINK_ROUTE)
+		if h.nl, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
+			err = fmt.Errorf("open rtnetlink: %w", err)
+		}
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("open rtnetlink: %w", err)
+		return nil, err
 	}
 	return h, nil
 }

@@ -54,8 +54,11 @@ func enter(path string, fn func() error) (err error, left bool) {
 	}
 	defer there.Close()
 	if err := netns.Set(there); err != nil {
-		if errors.Is(err, unix.EPERM) {
+		switch {
+		case errors.Is(err, unix.EPERM):
 			err = fmt.Errorf("%w: %w", ErrNamespacePermission, err)
+		case errors.Is(err, unix.EINVAL):
+			err = fmt.Errorf("it is no network namespace (%w)", err)
 		}
 		return fmt.Errorf("network namespace %s: %w", path, err), true
 	}

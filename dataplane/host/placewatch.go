@@ -39,7 +39,7 @@ func WatchPlace(p Place, families []int, log logrus.FieldLogger) (*PlaceWatch, e
 	}
 	h, err := Open(NamespacePath(p.Namespace))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", p, err)
+		return nil, err
 	}
 	defer h.Close()
 	l, err := p.look(h, families)

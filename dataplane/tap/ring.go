@@ -43,20 +43,20 @@ func Open(c Config) (*Ring, error) {
 	}
 	prog, err := assemble(c)
 	if err != nil {
-		return nil, fmt.Errorf("tap: %s: assemble the filter: %w", c.Interface, err)
+		return nil, fmt.Errorf("%s: assemble the filter: %w", c.Interface, err)
 	}
 	// Protocol 0: nothing is received before bind, so no frame slips past the filter.
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
-			return nil, fmt.Errorf("tap: %s: packet socket: %w: run as root or grant the capability (%w)", c.Interface, ErrPermission, err)
+			return nil, fmt.Errorf("%s: packet socket: %w: run as root or grant the capability (%w)", c.Interface, ErrPermission, err)
 		}
-		return nil, fmt.Errorf("tap: %s: packet socket: %w", c.Interface, err)
+		return nil, fmt.Errorf("%s: packet socket: %w", c.Interface, err)
 	}
 	r := &Ring{name: c.Interface, context: c.Context, retire: c.RetireTimeout, fd: fd, wake: -1, closing: make(chan struct{})}
 	if err := r.setup(c, prog); err != nil {
 		r.release()
-		return nil, fmt.Errorf("tap: %s: %w", c.Interface, err)
+		return nil, fmt.Errorf("%s: %w", c.Interface, err)
 	}
 	return r, nil
 }

@@ -31,11 +31,14 @@ type Attachment struct {
 // Errors wrap kernel.ErrNoInterface, ErrPermission, ErrNotSupported and ErrBusy, and ErrVLAN and ErrClosed.
 func (t *Translator) Attach(name string, accepted bool) (*Attachment, error) {
 	fail := func(err error) (*Attachment, error) {
-		return nil, fmt.Errorf("kernel translator: %s: %w", name, err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	l, err := netlink.LinkByName(name)
+	if errors.As(err, &netlink.LinkNotFoundError{}) {
+		return fail(fmt.Errorf("%w: create it, or correct its name in the configuration", kernel.ErrNoInterface))
+	}
 	if err != nil {
-		return fail(fmt.Errorf("%w: create it, or correct its name in the configuration (%w)", kernel.ErrNoInterface, err))
+		return fail(fmt.Errorf("look up the interface: %w", err))
 	}
 	attrs := l.Attrs()
 	if len(attrs.HardwareAddr) != 6 {

@@ -156,7 +156,7 @@ func (d *Daemon) needed(cfg *config.Config, context string, p *parts) []unitSpec
 		if x.Name != context {
 			continue
 		}
-		out := d.contextSpecs(cfg, x, p)
+		out := d.contextSpecs(cfg, i, p)
 		if len(x.Taps) > 0 {
 			out = append(out, p.vpnTaps.spec(d.now))
 		}

@@ -271,6 +271,34 @@ func TestRefusedReloadLeavesAnswersAndSocketsAlone(t *testing.T) {
 	}
 }
 
+// What this machine lacks is said of the key that asks for it, once.
+func TestErrorsOfTheMachineNameTheKeyThatAsks(t *testing.T) {
+	r := start(t, template)
+	if _, err := r.Enable(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	plain := filepath.Join(t.TempDir(), "blue")
+	if err := os.WriteFile(plain, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const lacking = "nosuch0: no such interface: create it, or correct its name in the configuration"
+	for _, tc := range []struct{ old, new, want string }{
+		{"taps: [lo]", "taps: [lo, nosuch0]", "proxy.taps: " + lacking},
+		{"taps: [lo]\n  tap: ring", "taps: [lo, nosuch0]\n  tap: clsact", "proxy.taps: " + lacking},
+		{"taps: [lo]", "taps: [lo]\n  translate: kernel\n  translate_interfaces: [nosuch0]", "proxy.translate_interfaces: " + lacking},
+		{"interfaces: [lo]", "interfaces: [lo, nosuch0]", "congestion_node.interfaces: " + lacking},
+		{"detect: {mode: ring}", "detect: {mode: ring, qdiscs: [{interface: nosuch0}]}", "congestion_node.detect: " + lacking},
+		{"  ipv4: 127.0.0.1\n", "  ipv4: 192.0.2.77\n", fmt.Sprintf("proxy.ipv4: listen on 192.0.2.77:%d: bind: cannot assign requested address; this node has no such address: add it to an interface, or configure one that it has", r.port)},
+		{"node: test", "node: test\ncontexts: [{name: blue, namespace: " + plain + "}]",
+			"contexts[0]: network namespace " + plain + ": it is no network namespace (invalid argument)"},
+	} {
+		_, err := r.edit(tc.old, tc.new)
+		if got := status.Convert(err).Message(); got != "configuration: "+tc.want {
+			t.Errorf("%s:\n%s\nwant\nconfiguration: %s", tc.new, got, tc.want)
+		}
+	}
+}
+
 func TestReloadTouchesOnlyWhatChanged(t *testing.T) {
 	r := start(t, template)
 	if _, err := r.Enable(context.Background()); err != nil {

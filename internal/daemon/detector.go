@@ -82,6 +82,17 @@ func (s *detectorSettings) key() string {
 	return key
 }
 
+// from is the key of the configuration that asks for it.
+func (s *detectorSettings) from() string {
+	switch {
+	case s.context != "":
+		return "congestion_node.contexts"
+	case s.ce:
+		return "congestion_node.interfaces"
+	}
+	return "congestion_node.detect.virtual_queues"
+}
+
 // link names the link and the context that it carries.
 func (s *detectorSettings) link() string { return inContext(s.context, s.iface) }
 

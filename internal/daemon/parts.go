@@ -169,7 +169,7 @@ func (d *Daemon) specs(c *config.Config, p *parts) []unitSpec {
 // detectorSpecs are the detectors of all links, each opened in the network namespace of its context.
 func (d *Daemon) detectorSpecs(c *config.Config, p *parts) (out []unitSpec) {
 	for _, s := range detectorsOf(c) {
-		out = append(out, unitSpec{name: "detector:" + s.link(), key: s.key(), open: func() (r runner, err error) {
+		out = append(out, unitSpec{name: "detector:" + s.link(), key: s.key(), from: s.from(), open: func() (r runner, err error) {
 			err = host.Inside(s.namespace, func() error {
 				r, err = openDetector(s, d.probe, p.notifier, d.now, d.rings)
 				return err
@@ -183,16 +183,16 @@ func (d *Daemon) detectorSpecs(c *config.Config, p *parts) (out []unitSpec) {
 // proxySpecs are the units of the proxy in the default context, but for its sockets.
 func (d *Daemon) proxySpecs(c *config.Proxy, p *parts) []unitSpec {
 	s := d.tapSettings(c, p.learner)
-	out := []unitSpec{{name: "learner", key: s.learnerKey(), open: p.learner.opener(s), detail: p.learner.detail(&s)}}
+	out := []unitSpec{{name: "learner", key: s.learnerKey(), from: "proxy.tap", open: p.learner.opener(s), detail: p.learner.detail(&s)}}
 	for _, name := range c.Taps {
 		out = append(out, unitSpec{
-			name: "tap:" + name, key: s.tapKey(name), open: p.learner.tapOpener(name, s, d.rings), health: linkHealth(name), detail: s.String,
+			name: "tap:" + name, key: s.tapKey(name), from: "proxy.taps", open: p.learner.tapOpener(name, s, d.rings), health: linkHealth(name), detail: s.String,
 		})
 	}
 	if c.Translate == config.TranslateKernel {
-		out = append(out, unitSpec{name: "translate", key: "translate", open: p.kernel.openProgram, detail: p.kernel.detail})
+		out = append(out, unitSpec{name: "translate", key: "translate", from: "proxy.translate", open: p.kernel.openProgram, detail: p.kernel.detail})
 		for _, name := range c.TranslateInterfaces {
-			out = append(out, unitSpec{name: "translate:" + name, key: "translate:" + name, open: func() (runner, error) {
+			out = append(out, unitSpec{name: "translate:" + name, key: "translate:" + name, from: "proxy.translate_interfaces", open: func() (runner, error) {
 				return p.kernel.openPort(name)
 			}, health: linkHealth(name)})
 		}
@@ -218,6 +218,9 @@ func receiverName(a netip.Addr, port uint16) string {
 
 // receiverSpec is the socket for the notifications of one format.
 func (d *Daemon) receiverSpec(a netip.Addr, port uint16, h translator.Handler) unitSpec {
-	name := receiverName(a, port)
-	return unitSpec{name: name, key: name, open: func() (runner, error) { return openReceiver(netip.AddrPortFrom(a, port), h) }, health: d.addressHealth(config.Addr{Addr: a})}
+	name, from := receiverName(a, port), "proxy.ipv4"
+	if !a.Is4() {
+		from = "proxy.ipv6"
+	}
+	return unitSpec{name: name, key: name, from: from, open: func() (runner, error) { return openReceiver(netip.AddrPortFrom(a, port), h) }, health: d.addressHealth(config.Addr{Addr: a})}
 }

@@ -51,7 +51,7 @@ func (d *Daemon) qdiscSpecs(c *config.Config, n *notifier.Notifier) (out []unitS
 		link, namespace, q := inContext(l.Context, l.Interface), l.Namespace, l.Qdisc
 		up := linkHealthIn(namespace, q.Interface)
 		out = append(out, unitSpec{
-			name: "qdisc:" + link, key: fmt.Sprintf("qdisc:%s@%s:%+v", link, namespace, q),
+			name: "qdisc:" + link, key: fmt.Sprintf("qdisc:%s@%s:%+v", link, namespace, q), from: "congestion_node.detect.qdiscs",
 			open: func() (r runner, err error) {
 				err = host.Inside(namespace, func() error {
 					r, err = d.openQdisc(l.Context, link, q, n)

@@ -34,7 +34,7 @@ func chooseTap(want string, probe func() kernel.Support) tapChoice {
 	}
 	c := tapChoice{program: true, mode: modeByName[want], why: "proxy.tap asks for it"}
 	if err := probe().Of(c.mode); err != nil {
-		c.err = fmt.Errorf("proxy.tap: %s can't be had: %w: choose auto or ring, or mend the cause", want, err)
+		c.err = fmt.Errorf("%s can't be had: %w: choose auto or ring, or mend the cause", want, err)
 	}
 	return c
 }

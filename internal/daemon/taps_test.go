@@ -33,7 +33,7 @@ func TestTapIsWhatTheKernelHasOrWhatWasAskedFor(t *testing.T) {
 		if !errors.Is(c.err, tc.err) || tc.err == nil && c.String() != tc.says {
 			t.Errorf("%s: %v, %v; want %s, %v", tc.want, c, c.err, tc.says, tc.err)
 		}
-		if c.err != nil && !strings.Contains(c.err.Error(), "proxy.tap: "+tc.want+" can't be had") {
+		if c.err != nil && !strings.Contains(c.err.Error(), tc.want+" can't be had") {
 			t.Errorf("%s: %v", tc.want, c.err)
 		}
 	}

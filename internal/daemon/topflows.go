@@ -29,7 +29,7 @@ func (d *Daemon) samplerSpecs(c *config.Config) (out []unitSpec) {
 	for _, l := range c.SampledLinks() {
 		link, namespace := inContext(l.Context, l.Interface), l.Namespace
 		out = append(out, unitSpec{
-			name: "top-flows:" + link, key: fmt.Sprintf("top-flows:%s@%s:%+v", link, namespace, top),
+			name: "top-flows:" + link, key: fmt.Sprintf("top-flows:%s@%s:%+v", link, namespace, top), from: "congestion_node.detect",
 			open: func() (r runner, err error) {
 				err = host.Inside(namespace, func() error {
 					r, err = d.openSampler(link, l.Interface, top)

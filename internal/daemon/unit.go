@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sort"
@@ -35,6 +36,7 @@ type unitSpec struct {
 	name string // as shown to an operator: tap:eth0
 	key  string // the name and every setting that needs a new one when it changes
 	open func() (runner, error)
+	from string // the key of the configuration that asks for it; empty: no one key does
 	// health says what is wrong although the part runs: a link that is down, an address that is gone. Nil:
 	// nothing can be.
 	health func() error
@@ -114,7 +116,7 @@ func (s *unitSet) prepare(specs []unitSpec) (*change, error) {
 		r, err := spec.open()
 		if err != nil {
 			c.abort()
-			return nil, fmt.Errorf("%s: %w", spec.name, err)
+			return nil, fmt.Errorf("%s: %w", cmp.Or(spec.from, spec.name), err)
 		}
 		c.opened[spec.key] = r
 	}

@@ -43,7 +43,7 @@ func (d *Daemon) vpnSpecs(c *config.Config, p *parts) (out []unitSpec) {
 	tapped := false
 	for i := range c.Contexts {
 		x := &c.Contexts[i]
-		out = append(out, d.contextSpecs(c, x, p)...)
+		out = append(out, d.contextSpecs(c, i, p)...)
 		tapped = tapped || len(x.Taps) > 0
 	}
 	if tapped {
@@ -52,22 +52,23 @@ func (d *Daemon) vpnSpecs(c *config.Config, p *parts) (out []unitSpec) {
 	return out
 }
 
-// contextSpecs are the units of one VPN; none when it is not on this host.
-func (d *Daemon) contextSpecs(c *config.Config, x *config.Context, p *parts) (out []unitSpec) {
+// contextSpecs are the units of one VPN, the configuration's i-th; none when it is not on this host.
+func (d *Daemon) contextSpecs(c *config.Config, i int, p *parts) (out []unitSpec) {
+	x, from := &c.Contexts[i], fmt.Sprintf("contexts[%d]", i)
 	v := d.contexts.of(x)
 	if v == nil {
 		return nil
 	}
 	served, name := c.Proxy.ServedIn(x.Name), "context:"+x.Name
 	out = append(out, unitSpec{
-		name: name, key: fmt.Sprintf("%s:%d:%v", name, v.id, families(served)),
+		name: name, key: fmt.Sprintf("%s:%d:%v", name, v.id, families(served)), from: from,
 		open: v.opener(served, d.log.WithField("part", name)),
 	})
 	for _, iface := range x.Taps {
 		name := "tap:" + inContext(x.Name, iface)
 		open := func() (runner, error) { return p.vpnTaps.openTap(v, iface, c.Proxy.TapRing, d.rings) }
 		out = append(out, unitSpec{
-			name: name, key: fmt.Sprintf("%s:%d:%d", name, v.id, c.Proxy.TapRing),
+			name: name, key: fmt.Sprintf("%s:%d:%d", name, v.id, c.Proxy.TapRing), from: from + ".taps",
 			open: p.vpnTaps.doubting(open, d.now), health: linkHealthIn(v.place.Namespace, iface),
 		})
 	}

@@ -46,9 +46,9 @@ type Entry struct {
 
 // Errors of Map's methods, matched with errors.Is.
 var (
-	ErrConfigured = errors.New("nrpmap: the entry belongs to the configuration")
-	ErrNotFound   = errors.New("nrpmap: no such entry")
-	ErrFull       = errors.New("nrpmap: the map is full")
+	ErrConfigured = errors.New("the entry belongs to the configuration")
+	ErrNotFound   = errors.New("no such entry")
+	ErrFull       = errors.New("the map is full")
 )
 
 // FieldError says which field of a Mapping breaks which rule.

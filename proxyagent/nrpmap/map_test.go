@@ -86,7 +86,7 @@ func TestTheConfigurationsEntriesAreTheConfigurations(t *testing.T) {
 	if _, err := m.Set([]Mapping{toVPN(1, "other"), toVPN(3, "api")}, t0); !errors.Is(err, ErrConfigured) || !strings.Contains(err.Error(), "mappings[1]") {
 		t.Errorf("%v", err)
 	}
-	if err := m.Delete(Key{NRP: 3}); !errors.Is(err, ErrConfigured) {
+	if err := m.Delete(Key{NRP: 3}); !errors.Is(err, ErrConfigured) || err.Error() != "nrp 3: the entry belongs to the configuration" {
 		t.Errorf("%v", err)
 	}
 	check := func(want string) {

@@ -80,7 +80,7 @@ func Listen(cfg ListenConfig) (*Listener, error) {
 	}
 	if err != nil {
 		conn.Close()
-		return nil, fmt.Errorf("translator: listen on %s: %w", cfg.Address, err)
+		return nil, fmt.Errorf("listen on %s: %w", cfg.Address, err)
 	}
 	l.drops.raw, l.names.raw = l.raw, l.raw
 	l.tryRead = func(fd uintptr) bool {
@@ -103,7 +103,10 @@ func explain(addr netip.AddrPort, err error) error {
 	case errors.Is(err, unix.EAFNOSUPPORT):
 		hint = "; the kernel does not have this address family: configure the other one only"
 	}
-	return fmt.Errorf("translator: listen on %s: %w%s", addr, err, hint)
+	if op := (*net.OpError)(nil); errors.As(err, &op) {
+		err = op.Err // which repeats the address
+	}
+	return fmt.Errorf("listen on %s: %w%s", addr, err, hint)
 }
 
 // setOptions asks for what a Datagram tells beside the payload, and for a receive buffer unless that

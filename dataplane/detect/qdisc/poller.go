@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -64,15 +65,18 @@ type Poller struct {
 // Open opens the socket and takes a first look. Errors wrap ErrNoInterface, or name the field of c that is out of range.
 func Open(c Config) (*Poller, error) {
 	if c.Interval < MinInterval || c.Interval > MaxInterval {
-		return nil, fmt.Errorf("qdisc: %s: interval %v: not within %v to %v", c.Interface, c.Interval, MinInterval, MaxInterval)
+		return nil, fmt.Errorf("%s: interval %v: not within %v to %v", c.Interface, c.Interval, MinInterval, MaxInterval)
 	}
 	ifc, err := net.InterfaceByName(c.Interface)
+	if failed := (*os.SyscallError)(nil); errors.As(err, &failed) {
+		return nil, fmt.Errorf("%s: look up the interface: %w", c.Interface, err)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("qdisc: %s: %w: create it, or correct its name in the configuration (%w)", c.Interface, ErrNoInterface, err)
+		return nil, fmt.Errorf("%s: %w: create it, or correct its name in the configuration", c.Interface, ErrNoInterface)
 	}
 	s, err := nl.GetNetlinkSocketAt(netns.None(), netns.None(), unix.NETLINK_ROUTE) // in the thread's own namespace
 	if err != nil {
-		return nil, fmt.Errorf("qdisc: %s: netlink socket: %w", c.Interface, err)
+		return nil, fmt.Errorf("%s: netlink socket: %w", c.Interface, err)
 	}
 	p := &Poller{name: c.Interface, ifIndex: ifc.Index, interval: c.Interval, socket: &nl.SocketHandle{Socket: s}, watch: watch{backlog: c.Backlog}, counters: c.Counters}
 	if p.counters == nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
 	"sync"
 
 	"github.com/cilium/ebpf"
@@ -40,20 +41,23 @@ type Detector struct {
 func Open(c Config) (*Detector, error) {
 	c, err := c.withDefaults()
 	if err != nil {
-		return nil, fmt.Errorf("detector: %s: %w", c.Interface, err)
+		return nil, fmt.Errorf("%s: %w", c.Interface, err)
 	}
 	ifc, err := net.InterfaceByName(c.Interface)
+	if failed := (*os.SyscallError)(nil); errors.As(err, &failed) {
+		return nil, fmt.Errorf("%s: look up the interface: %w", c.Interface, err)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("detector: %s: %w: create it, or correct its name in the configuration (%w)", c.Interface, ErrNoInterface, err)
+		return nil, fmt.Errorf("%s: %w: create it, or correct its name in the configuration", c.Interface, ErrNoInterface)
 	}
 	d := &Detector{name: c.Interface, ifIndex: ifc.Index, flows: uint64(c.Flows), closing: make(chan struct{})}
 	if err := d.load(&c); err != nil {
-		return nil, errors.Join(fmt.Errorf("detector: %s: %w", c.Interface, err), d.release())
+		return nil, errors.Join(fmt.Errorf("%s: %w", c.Interface, err), d.release())
 	}
 	// Behind all others: they may mark.
 	d.link, err = link.AttachTCX(link.TCXOptions{Interface: ifc.Index, Program: d.prog, Attach: ebpf.AttachTCXEgress, Anchor: link.Tail()})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("detector: %s: attach to TCX egress: %w", c.Interface, kernel.Explain(err)), d.release())
+		return nil, errors.Join(fmt.Errorf("%s: attach to TCX egress: %w", c.Interface, kernel.Explain(err)), d.release())
 	}
 	return d, nil
 }

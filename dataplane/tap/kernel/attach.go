@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -42,17 +43,20 @@ type hook interface {
 // Errors wrap ErrNoInterface, ErrPermission, ErrNotSupported, ErrBusy, ErrTooMany and ErrClosed.
 func (t *Tap) Attach(name string) (*Attachment, error) {
 	ifc, err := net.InterfaceByName(name)
+	if failed := (*os.SyscallError)(nil); errors.As(err, &failed) {
+		return nil, fmt.Errorf("%s: look up the interface: %w", name, err)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("kernel tap: %s: %w: create it, or correct its name in the configuration (%w)", name, ErrNoInterface, err)
+		return nil, fmt.Errorf("%s: %w: create it, or correct its name in the configuration", name, ErrNoInterface)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
-		return nil, fmt.Errorf("kernel tap: %s: %w", name, ErrClosed)
+		return nil, fmt.Errorf("%s: %w", name, ErrClosed)
 	}
 	a := &Attachment{t: t, name: name, ifIndex: ifc.Index}
 	if err := t.attach(a); err != nil {
-		return nil, fmt.Errorf("kernel tap: %s: attach to %v: %w", name, t.mode, err)
+		return nil, fmt.Errorf("%s: attach to %v: %w", name, t.mode, err)
 	}
 	t.attached[a] = struct{}{}
 	return a, nil
