@@ -34,6 +34,7 @@ type Daemon struct {
 	boot    string
 	started time.Time
 	now     func() time.Time
+	pins    string                   // where an earlier run's tap may have left something
 	probe   func() tapkernel.Support // what the kernel offers, asked once and when it matters: it loads a program to try
 
 	table    *pnc.Table
@@ -77,7 +78,7 @@ type Daemon struct {
 
 // New makes a daemon from a configuration; nothing is opened yet.
 func New(cfg *config.Config, path string, log *logrus.Logger) (*Daemon, error) {
-	d := &Daemon{log: log, path: path, node: cfg.Node, boot: bootID(), started: time.Now(), now: time.Now, probe: sync.OnceValue(tapkernel.Probe), rings: newRingBook(), contexts: newContextBook()}
+	d := &Daemon{log: log, path: path, node: cfg.Node, boot: bootID(), started: time.Now(), now: time.Now, pins: tapkernel.DefaultPins, probe: sync.OnceValue(tapkernel.Probe), rings: newRingBook(), contexts: newContextBook()}
 	if d.node == "" {
 		name, err := os.Hostname()
 		if err != nil {
@@ -172,6 +173,9 @@ func (d *Daemon) Run(ctx context.Context, reload <-chan os.Signal) error {
 			err = errors.Join(err, exporter.Close())
 		}
 		return err
+	}
+	if !cfg.Enabled || cfg.Proxy == nil { // else the learner does it, which may take it over
+		removeLeft(d.pins, false, d.log.WithField("part", "learner"))
 	}
 	unitsCtx, cancel := context.WithCancel(context.Background())
 	defer cancel()

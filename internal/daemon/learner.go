@@ -94,8 +94,9 @@ func (l *learner) opener(s tapSettings) func() (runner, error) {
 		first := len(l.kernels) == 0
 		l.mu.Unlock()
 		if first {
-			if err := kernel.RemoveFilters(); err != nil {
-				return nil, err
+			filter := s.program && s.mode == kernel.Clsact
+			if alone := removeLeft(l.pins.root, s.program && !filter, l.log); filter && !alone {
+				return nil, errFilterOfAnother
 			}
 		}
 		if s.program {

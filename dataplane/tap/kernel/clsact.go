@@ -44,7 +44,7 @@ func filterOf(ifIndex int, handle uint32) *netlink.BpfFilter {
 }
 
 // attachFilter puts the program on an interface. A filter of pncd's that is there is replaced, without a gap: of another
-// tap of this process, or of an earlier one's where RemoveFilters has not been called.
+// tap of this process, or of an earlier one's where RemoveLeft has not been called.
 func attachFilter(ifIndex int, prog *ebpf.Program) (hook, error) {
 	nl, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
@@ -179,37 +179,27 @@ func absent(err error) bool {
 	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.EINVAL)
 }
 
-// RemoveFilters removes pncd's filters, and the qdiscs that it made for them, in the network namespace of the calling
-// thread: those of an earlier process, when this one has attached nothing yet.
-func RemoveFilters() error {
-	nl, err := netlink.NewHandle(unix.NETLINK_ROUTE)
-	if err != nil {
-		return fmt.Errorf("rtnetlink: %w", err)
-	}
-	defer nl.Close()
+// filtersLeft lists pncd's filters in the network namespace of nl: those of an earlier process, while this one has attached
+// nothing yet.
+func filtersLeft(nl *netlink.Handle) (out []*netlink.BpfFilter, err error) {
 	qdiscs, err := dump(func() ([]netlink.Qdisc, error) { return nl.QdiscList(nil) })
 	if err != nil {
-		return fmt.Errorf("list the qdiscs: %w", err)
+		return nil, fmt.Errorf("list the qdiscs: %w", err)
 	}
 	for _, q := range qdiscs {
 		if q.Type() != "clsact" {
 			continue
 		}
-		h := filterHook{nl: nl}
-		f, err := h.ours(q.Attrs().LinkIndex)
+		f, err := (&filterHook{nl: nl}).ours(q.Attrs().LinkIndex)
 		if absent(err) {
 			continue // the interface went meanwhile
 		}
 		if err != nil {
-			return err
+			return out, err
 		}
-		if f == nil {
-			continue
-		}
-		h.filter = f
-		if err := h.remove(); err != nil {
-			return err
+		if f != nil {
+			out = append(out, f)
 		}
 	}
-	return nil
+	return out, nil
 }

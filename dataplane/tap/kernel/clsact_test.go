@@ -136,8 +136,8 @@ func TestFilterOfAnEarlierProcessIsReplacedOrRemoved(t *testing.T) {
 	}
 	attach(t, next, a, "va").watch.close()
 	clear(next.attached)
-	if err := a.Do(RemoveFilters); err != nil {
-		t.Fatal(err)
+	if gone, err := left(t, a, taptest.BPFFS(t), true); err != nil || !slices.Equal(gone, []string{"filter pncd of va"}) {
+		t.Fatal(gone, err)
 	}
 	if qdisc, filters := clsact(t, a, "va"); qdisc || len(filters) != 0 {
 		t.Errorf("left: %v %v", qdisc, filters)

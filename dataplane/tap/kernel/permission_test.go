@@ -33,7 +33,7 @@ func TestNamedCapabilitiesAreEnough(t *testing.T) {
 	need(t, Config{})
 	for _, m := range []Mode{TCX, XDP, Clsact} {
 		var pins *Pins
-		root := bpffs(t)
+		root := taptest.BPFFS(t)
 		without := taptest.WithCapabilities(func() error {
 			_, err := Open(Config{Mode: m, MaxFlows: 1024, RingSize: 1 << 16})
 			return err

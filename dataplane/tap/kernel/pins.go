@@ -158,7 +158,8 @@ func (p *Pins) leave(dir string) error {
 	return clearPins(dir)
 }
 
-// clearPins removes a folder of pinned objects. The links first: without owner and pin they are detached.
+// clearPins removes a folder of pinned objects. The links first; and detached, for the kernel lets go of one without owner and
+// pin a while later, which the next to attach would find in the way.
 func clearPins(dir string) error {
 	all, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -169,12 +170,27 @@ func clearPins(dir string) error {
 	}
 	for _, links := range []bool{true, false} {
 		for _, e := range all {
-			if strings.HasPrefix(e.Name(), linkPrefix) == links {
-				err = errors.Join(err, os.Remove(filepath.Join(dir, e.Name())))
+			if strings.HasPrefix(e.Name(), linkPrefix) != links {
+				continue
 			}
+			path := filepath.Join(dir, e.Name())
+			if links {
+				detachPinned(path)
+			}
+			err = errors.Join(err, os.Remove(path))
 		}
 	}
 	return errors.Join(err, os.Remove(dir))
+}
+
+// detachPinned takes a pinned program off its interface. Who may not do so leaves that to the removal of the pin.
+func detachPinned(path string) {
+	l, err := link.LoadPinnedLink(path, nil)
+	if err != nil {
+		return
+	}
+	_ = l.Detach() // its interface may be gone
+	_ = l.Close()
 }
 
 // Links are pinned as link-INDEX-SLOT: names of interfaces may have dots, which this filesystem does not allow.
@@ -182,6 +198,14 @@ const linkPrefix = "link-"
 
 func linkPin(ifIndex int, slot uint32) string {
 	return fmt.Sprintf("%s%d-%d", linkPrefix, ifIndex, slot)
+}
+
+func parseLinkPin(name string) (ifIndex int, slot uint32, ok bool) {
+	rest, ok := strings.CutPrefix(name, linkPrefix)
+	index, at, _ := strings.Cut(rest, "-")
+	i, err1 := strconv.Atoi(index)
+	s, err2 := strconv.ParseUint(at, 10, 32)
+	return i, uint32(s), ok && err1 == nil && err2 == nil && s < slots
 }
 
 // pinnedLink is a link that an earlier process has left.
@@ -198,17 +222,14 @@ func pinnedLinks(dir string) (map[int]pinnedLink, error) {
 	}
 	out := map[int]pinnedLink{}
 	for _, e := range all {
-		rest, ok := strings.CutPrefix(e.Name(), linkPrefix)
-		if !ok {
+		if !strings.HasPrefix(e.Name(), linkPrefix) {
 			continue
 		}
-		index, slot, _ := strings.Cut(rest, "-")
-		i, err1 := strconv.Atoi(index)
-		s, err2 := strconv.ParseUint(slot, 10, 32)
+		i, slot, ok := parseLinkPin(e.Name())
 		path := filepath.Join(dir, e.Name())
 		l, err := link.LoadPinnedLink(path, nil)
-		if err == nil && err1 == nil && err2 == nil && s < slots && (&linkHook{l}).check(i) == nil {
-			out[i] = pinnedLink{l, uint32(s)}
+		if err == nil && ok && (&linkHook{l}).check(i) == nil {
+			out[i] = pinnedLink{l, slot}
 			continue
 		}
 		if err == nil {

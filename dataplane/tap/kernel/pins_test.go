@@ -2,41 +2,16 @@ package kernel
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"pncd/dataplane/bpf/bpftest"
 	"pncd/dataplane/tap/taptest"
 	"pncd/internal/testwait"
 )
-
-// bpffs mounts a BPF filesystem at no place: it goes with the test's file, whatever happens.
-func bpffs(t testing.TB) string {
-	t.Helper()
-	fs, err := unix.Fsopen("bpf", unix.FSOPEN_CLOEXEC)
-	if errors.Is(err, unix.EPERM) {
-		t.Skip("needs CAP_SYS_ADMIN (run as root)")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = unix.Close(fs) }()
-	if err := unix.FsconfigCreate(fs); err != nil {
-		t.Fatal(err)
-	}
-	mount, err := unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = unix.Close(mount) })
-	return fmt.Sprintf("/proc/self/fd/%d/pncd", mount)
-}
 
 // openPins takes the pins of a namespace for the time of the test.
 func openPins(t *testing.T, ns *taptest.NS, root string) *Pins {
@@ -84,7 +59,7 @@ func TestProgramAndMapsOutliveTheProcessAndAreTakenOver(t *testing.T) {
 			if err := taptest.Veth(a, "wa", b, "wb"); err != nil {
 				t.Fatal(err)
 			}
-			in, root := taptest.NeedInjector(t, b, "vb"), bpffs(t)
+			in, root := taptest.NeedInjector(t, b, "vb"), taptest.BPFFS(t)
 			c := Config{Mode: mode, MaxFlows: 1024, RingSize: 1 << 16, Interval: time.Hour, Pins: openPins(t, a, root)}
 			first := need(t, c)
 			at, gone := attach(t, first, a, "va"), attach(t, first, a, "wa")
@@ -171,7 +146,7 @@ func TestAnotherVersionIsReplaced(t *testing.T) {
 	for _, mode := range pinnedModes {
 		t.Run(mode.String(), func(t *testing.T) {
 			a, _ := taptest.Pair(t)
-			root := bpffs(t)
+			root := taptest.BPFFS(t)
 			c := Config{Mode: mode, MaxFlows: 1024, RingSize: 1 << 16, Pins: openPins(t, a, root)}
 			first := need(t, c)
 			made := idsOf(t, first, attach(t, first, a, "va"))
@@ -204,7 +179,7 @@ func TestAnotherVersionIsReplaced(t *testing.T) {
 
 func TestWhatIsHalfPinnedIsMadeAnew(t *testing.T) {
 	a, b := taptest.Pair(t)
-	root := bpffs(t)
+	root := taptest.BPFFS(t)
 	c := Config{MaxFlows: 1024, RingSize: 1 << 16, Pins: openPins(t, a, root)}
 	first := need(t, c)
 	made := idsOf(t, first, attach(t, first, a, "va"))
@@ -245,7 +220,7 @@ func TestPinsSayWhyTheyCannotBe(t *testing.T) {
 	if err := a.Do(func() error { _, err := OpenPins("/nonexistent/pncd"); return err }); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no folder: %v", err)
 	}
-	root := bpffs(t)
+	root := taptest.BPFFS(t)
 	p := openPins(t, a, root)
 	if err := a.Do(func() error { _, err := OpenPins(root); return err }); !errors.Is(err, ErrPinsHeld) {
 		t.Errorf("held: %v", err)
