@@ -119,6 +119,26 @@ func (a *Attachment) Native() bool { return a.native }
 // IfIndex returns the interface's index.
 func (a *Attachment) IfIndex() int { return a.ifIndex }
 
+// Object is the program on the interface, for people.
+func (a *Attachment) Object() (kernel.Object, error) {
+	how := "the stack"
+	if a.native {
+		how = "the driver"
+	}
+	o := kernel.Object{Name: ProgramName, Detail: fmt.Sprintf("XDP in %s of %s", how, a.name)}
+	a.t.mu.Lock()
+	defer a.t.mu.Unlock()
+	if a.t.attached[a.ifIndex] != a {
+		return o, ErrClosed
+	}
+	info, err := a.link.Info()
+	if err != nil {
+		return o, fmt.Errorf("kernel translator: %s: link: %w", a.name, err)
+	}
+	o.Detail = fmt.Sprintf("id %d, %s by link %d", info.Program, o.Detail, info.ID)
+	return o, nil
+}
+
 // Close takes the program off the interface, and CNPs leave by it no more. A second Close does nothing.
 func (a *Attachment) Close() error {
 	a.t.mu.Lock()

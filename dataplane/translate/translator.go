@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/ringbuf"
 
 	"pncd/dataplane/tap/kernel"
@@ -101,10 +102,18 @@ func (t *Translator) Close() error {
 // ProgramName is the program's name in the kernel.
 const ProgramName = translateProgTranslate
 
-// MapNames lists the names of the program's maps in the kernel.
-func MapNames() []string {
-	return []string{
-		translateMapAccept, translateMapAnswers, translateMapCounts, translateMapEvents, translateMapFlows, translateMapPaces,
-		translateMapPolicies, translateMapPorts, translateMapServed, translateMapTotals, translateMapWorks,
+// Objects lists the program's maps, for people; none after Close.
+func (t *Translator) Objects() (out []kernel.Object) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return nil
 	}
+	m := &t.maps
+	for _, m := range []*ebpf.Map{m.Accept, m.Answers, m.Counts, m.Events, m.Flows, m.Paces, m.Policies, m.Ports, m.Served, m.Totals, m.Works} {
+		if o, err := kernel.MapObject(m); err == nil {
+			out = append(out, o)
+		}
+	}
+	return out
 }

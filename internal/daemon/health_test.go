@@ -63,6 +63,30 @@ func TestAPartThatRunsInVainIsNotReady(t *testing.T) {
 	}
 }
 
+func TestEachPartSaysHowItDoesItsPart(t *testing.T) {
+	r := start(t, strings.Replace(vpnTemplate, "  port_format2: %PORT2%\n", "", 1))
+	if _, err := r.Enable(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"sender":           "raw: the kernel routes each packet",
+		"context:blue":     "raw: the kernel routes each packet",
+		"tap:lo":           "ring: proxy.tap asks for it",
+		"tap:blue/lo":      "ring: taps of contexts are packet rings",
+		"learner":          "reads the taps' packet rings",
+		"learner:contexts": "reads the taps' packet rings",
+	}
+	for _, p := range r.partList() {
+		if text, ok := want[p.GetName()]; ok && p.GetDetail() != text {
+			t.Errorf("%s: %q, want %q", p.GetName(), p.GetDetail(), text)
+		}
+		delete(want, p.GetName())
+	}
+	if len(want) > 0 {
+		t.Errorf("no parts %v", want)
+	}
+}
+
 func TestServesOnlyWhatTheSendersCover(t *testing.T) {
 	p := &config.Proxy{Senders: []config.Sender{{Prefix: config.Prefix{Prefix: netip.MustParsePrefix("198.51.100.0/24")}}}}
 	for prefix, want := range map[string]bool{

@@ -242,7 +242,7 @@ func (p *kernelProgram) addTo(sum *translate.Counters) {
 // upHelp says why notifications went on to user space.
 var upHelp = map[translate.Reason]string{
 	translate.UpDisabled: "while the program was not in force",
-	translate.UpChecksum: "with a wrong UDP checksum, or none over IPv6",
+	translate.UpChecksum: "with a wrong UDP checksum, or none over IPv6, or one that a sender on this machine left to its device (checksum offload), which user space takes",
 	translate.UpFormat:   "of another length than format 1 has, or with addresses that no flow has",
 	translate.UpAnswer:   "about flows without a valid answer in the kernel",
 	translate.UpRoute:    "whose sender has no route, no neighbour, or a way by another interface than those of translate_interfaces",
@@ -301,11 +301,18 @@ func (d *Daemon) kernelObjects() (out []*pncv1.HostObject) {
 	if p == nil {
 		return nil
 	}
-	for _, at := range p.places() {
-		out = append(out, &pncv1.HostObject{Kind: pncv1.HostObjectKind_HOST_OBJECT_KIND_BPF_PROGRAM, Name: translate.ProgramName, Detail: at})
+	attached := p.Attachments()
+	slices.SortFunc(attached, func(a, b *translate.Attachment) int { return strings.Compare(a.Interface(), b.Interface()) })
+	for _, a := range attached {
+		o := &pncv1.HostObject{Kind: pncv1.HostObjectKind_HOST_OBJECT_KIND_BPF_PROGRAM}
+		object, err := a.Object()
+		if o.Name, o.Detail = object.Name, object.Detail; err != nil {
+			o.Error = err.Error()
+		}
+		out = append(out, o)
 	}
-	for _, name := range translate.MapNames() {
-		out = append(out, &pncv1.HostObject{Kind: pncv1.HostObjectKind_HOST_OBJECT_KIND_BPF_MAP, Name: name, Detail: "of " + translate.ProgramName})
+	for _, o := range p.Objects() {
+		out = append(out, &pncv1.HostObject{Kind: pncv1.HostObjectKind_HOST_OBJECT_KIND_BPF_MAP, Name: o.Name, Detail: o.Detail + ", of " + translate.ProgramName})
 	}
 	return out
 }

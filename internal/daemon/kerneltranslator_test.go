@@ -138,6 +138,38 @@ func (k *inKernel) kernelCounters() translate.Counters {
 	return c
 }
 
+// What a sender on this machine left to its device has no right checksum on a veth pair, and is translated all the same.
+func TestTheHelpOfAWrongChecksumKnowsOffload(t *testing.T) {
+	k := newInKernel(t)
+	k.unit("translate:va")
+	for _, c := range k.Daemon.Counters() {
+		if c.GetName() == "kernel-passed-on{reason=checksum}" {
+			if !strings.Contains(c.GetHelp(), "checksum offload") {
+				t.Errorf("%q", c.GetHelp())
+			}
+			return
+		}
+	}
+	t.Error("it is not counted")
+}
+
+func TestTheKernelTranslatorsObjectsHaveTheirNumbers(t *testing.T) {
+	k := newInKernel(t)
+	k.unit("translate:va")
+	programs := 0
+	for _, o := range k.kernelObjects() {
+		if o.GetKind() == pncv1.HostObjectKind_HOST_OBJECT_KIND_BPF_PROGRAM {
+			programs++
+		}
+		if !strings.HasPrefix(o.GetDetail(), "id ") || o.GetError() != "" {
+			t.Errorf("%v", o)
+		}
+	}
+	if programs != 1 {
+		t.Errorf("%d programs", programs)
+	}
+}
+
 // A part that is opened again after a reload is opened by what was reloaded, not by what it was first opened with.
 func TestAnInterfaceThatIsOpenedAgainAcceptsWhatTheReloadSays(t *testing.T) {
 	k := newInKernel(t)

@@ -150,7 +150,7 @@ func (d *Daemon) specs(c *config.Config, p *parts) []unitSpec {
 	var out []unitSpec
 	if c.CongestionNode != nil || c.Proxy != nil {
 		how := emission(c)
-		out = append(out, unitSpec{name: "sender", key: "sender:" + how, open: d.sender.opener(how, d.log.WithField("part", "sender")), health: d.senderHealth(c)})
+		out = append(out, unitSpec{name: "sender", key: "sender:" + how, open: d.sender.opener(how, d.log.WithField("part", "sender")), health: d.senderHealth(c), detail: func() string { return emissionText[how] }})
 	}
 	if n := c.CongestionNode; n != nil {
 		out = append(out, d.detectorSpecs(c, p)...)
@@ -186,7 +186,7 @@ func (d *Daemon) proxySpecs(c *config.Proxy, p *parts) []unitSpec {
 	out := []unitSpec{{name: "learner", key: s.learnerKey(), from: "proxy.tap", open: p.learner.opener(s), detail: p.learner.detail(&s)}}
 	for _, name := range c.Taps {
 		out = append(out, unitSpec{
-			name: "tap:" + name, key: s.tapKey(name), from: "proxy.taps", open: p.learner.tapOpener(name, s, d.rings), health: linkHealth(name), detail: s.String,
+			name: "tap:" + name, key: s.tapKey(name), from: "proxy.taps", open: p.learner.tapOpener(name, s, d.rings), health: linkHealth(name), detail: s.detail,
 		})
 	}
 	if c.Translate == config.TranslateKernel {

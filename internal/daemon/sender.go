@@ -43,6 +43,12 @@ func emission(c *config.Config) string {
 	return config.EmitRaw
 }
 
+// emissionText tells an operator how packets leave.
+var emissionText = map[string]string{
+	config.EmitRaw:    "raw: the kernel routes each packet",
+	config.EmitPacket: "packet: frames, and raw where a packet can't go as one",
+}
+
 // opener opens the sockets for a unit.
 func (s *senderSwitch) opener(emission string, log logrus.FieldLogger) func() (runner, error) {
 	return func() (runner, error) {

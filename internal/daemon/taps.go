@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	pncv1 "pncd/api/pnc/v1"
 	"pncd/dataplane/roce"
@@ -102,10 +103,21 @@ func (s *tapSettings) tapKey(iface string) string {
 	return "tap:" + iface + ":" + s.learnerKey()
 }
 
+// detail tells an operator how a tap sees traffic, why, and behind which outer headers.
+func (s *tapSettings) detail() string {
+	if s.tunnels == 0 {
+		return s.String()
+	}
+	return s.String() + ", behind " + strings.ReplaceAll(s.tunnels.String(), ",", ", ")
+}
+
+// ringsRead is what a learner does with packet rings.
+const ringsRead = "reads the taps' packet rings"
+
 // detail tells an operator where the program keeps what it knows.
 func (l *learner) detail(s *tapSettings) func() string {
 	if !s.program {
-		return nil
+		return func() string { return ringsRead }
 	}
 	return l.pins.String
 }

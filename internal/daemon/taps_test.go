@@ -67,6 +67,17 @@ func TestEachTunnelOfTheConfigurationIsOneOfTheParser(t *testing.T) {
 	}
 }
 
+func TestATapSaysWhatItLooksBehind(t *testing.T) {
+	s := tapSettings{tapChoice: tapChoice{program: true, mode: kernel.TCX, why: "because"}}
+	if got := s.detail(); got != "tcx: because" {
+		t.Errorf("%q", got)
+	}
+	s.tunnels = tunnelsOf(&config.Proxy{TapTunnels: []string{"gre", "vxlan"}})
+	if got := s.detail(); got != "tcx: because, behind gre, vxlan" {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestRingBufferIsAPowerOfTwo(t *testing.T) {
 	for mib, want := range map[int]int{1: 1 << 20, 2: 2 << 20, 3: 4 << 20, 16: 16 << 20, 17: 32 << 20, 1000: 1 << 30, 1024: 1 << 30} {
 		if got := ringOctets(mib); got != want {

@@ -62,7 +62,7 @@ func (d *Daemon) contextSpecs(c *config.Config, i int, p *parts) (out []unitSpec
 	served, name := c.Proxy.ServedIn(x.Name), "context:"+x.Name
 	out = append(out, unitSpec{
 		name: name, key: fmt.Sprintf("%s:%d:%v", name, v.id, families(served)), from: from,
-		open: v.opener(served, d.log.WithField("part", name)),
+		open: v.opener(served, d.log.WithField("part", name)), detail: func() string { return emissionText[config.EmitRaw] },
 	})
 	for _, iface := range x.Taps {
 		name := "tap:" + inContext(x.Name, iface)
@@ -70,6 +70,7 @@ func (d *Daemon) contextSpecs(c *config.Config, i int, p *parts) (out []unitSpec
 		out = append(out, unitSpec{
 			name: name, key: fmt.Sprintf("%s:%d:%d", name, v.id, c.Proxy.TapRing), from: from + ".taps",
 			open: p.vpnTaps.doubting(open, d.now), health: linkHealthIn(v.place.Namespace, iface),
+			detail: func() string { return config.TapRing + ": taps of contexts are packet rings" },
 		})
 	}
 	return out
@@ -77,7 +78,10 @@ func (d *Daemon) contextSpecs(c *config.Config, i int, p *parts) (out []unitSpec
 
 // spec is the unit that reads the taps of all VPNs.
 func (t *vpnTaps) spec(now func() time.Time) unitSpec {
-	return unitSpec{name: "learner:contexts", key: "learner:contexts", open: t.doubting(func() (runner, error) { return t, nil }, now)}
+	return unitSpec{
+		name: "learner:contexts", key: "learner:contexts", open: t.doubting(func() (runner, error) { return t, nil }, now),
+		detail: func() string { return ringsRead },
+	}
 }
 
 // doubting is an opener of a runner with whose beginning the map's answers are held back until traffic agrees with them again:

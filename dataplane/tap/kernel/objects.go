@@ -19,14 +19,9 @@ func (t *Tap) Objects() (out []Object) {
 		if *m.to == nil {
 			continue
 		}
-		info, err := (*m.to).Info()
+		o, err := MapObject(*m.to)
 		if err != nil {
 			continue // it is being closed
-		}
-		id, _ := info.ID()
-		o := Object{Name: info.Name, Detail: fmt.Sprintf("id %d, %v, %d entries", id, info.Type, info.MaxEntries)}
-		if info.Type == ebpf.RingBuf {
-			o.Detail = fmt.Sprintf("id %d, %v, %d octets", id, info.Type, info.MaxEntries)
 		}
 		if t.dir != "" {
 			o.Detail += ", pinned at " + m.path
@@ -34,6 +29,20 @@ func (t *Tap) Objects() (out []Object) {
 		out = append(out, o)
 	}
 	return out
+}
+
+// MapObject is a map.
+func MapObject(m *ebpf.Map) (Object, error) {
+	info, err := m.Info()
+	if err != nil {
+		return Object{}, err
+	}
+	unit := "entries"
+	if info.Type == ebpf.RingBuf {
+		unit = "octets"
+	}
+	id, _ := info.ID() // known since Linux 4.13
+	return Object{Name: info.Name, Detail: fmt.Sprintf("id %d, %v, %d %s", id, info.Type, info.MaxEntries, unit)}, nil
 }
 
 // Object is the program on the interface.
