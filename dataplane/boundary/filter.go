@@ -48,7 +48,6 @@ type Filter struct {
 	mended uint64
 
 	applied chan struct{} // tells Run
-	used    bool          // a policy was in force
 }
 
 // New makes a filter with nothing in it.
@@ -77,7 +76,6 @@ func (f *Filter) Apply(p *Policy) error {
 	}
 	f.absent, f.err = absent, nil
 	if p != nil {
-		f.used = true
 		select {
 		case f.applied <- struct{}{}:
 		default:
@@ -200,16 +198,16 @@ func (f *Filter) Run(ctx context.Context) error {
 	if w != nil {
 		w.close()
 	}
-	if !f.everUsed() {
+	if !f.inForce() {
 		return nil
 	}
 	return f.Apply(nil)
 }
 
-func (f *Filter) everUsed() bool {
+func (f *Filter) inForce() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.used
+	return f.policy != nil
 }
 
 // check compares the kernel with the policy and mends it.

@@ -18,6 +18,47 @@ type borderFilter struct {
 
 	mu      sync.Mutex
 	counted boundary.Counts
+
+	hold *hold // while a policy is in force
+}
+
+// boundaryHold is the right to the tables: two pncds would put theirs back without end.
+const boundaryHold = "boundary"
+
+// Apply puts a policy in force where no other pncd of the network namespace has one. Without one it leaves that of another.
+func (b *borderFilter) Apply(p *boundary.Policy) error {
+	if b.hold != nil {
+		err := b.Filter.Apply(p)
+		if p == nil && err == nil {
+			b.release()
+		}
+		return err
+	}
+	if p == nil {
+		if held(boundaryHold) {
+			return nil
+		}
+		return b.Filter.Apply(nil)
+	}
+	var err error
+	if b.hold, err = takeHold(boundaryHold); err != nil {
+		return fmt.Errorf("%w: a network namespace has room for one border filter: stop that pncd, or leave the section out of one of the two", err)
+	}
+	if err = b.Filter.Apply(p); err != nil {
+		b.release()
+	}
+	return err
+}
+
+// Run keeps the policy in force, and gives the right to it back at the end.
+func (b *borderFilter) Run(ctx context.Context) error {
+	defer b.release()
+	return b.Filter.Run(ctx)
+}
+
+func (b *borderFilter) release() {
+	b.hold.release()
+	b.hold = nil
 }
 
 // boundarySettings gives the policy of a configuration; nil without the section.
