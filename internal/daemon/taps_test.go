@@ -24,6 +24,7 @@ func TestTapIsWhatTheKernelHasOrWhatWasAskedFor(t *testing.T) {
 		{config.TapAuto, all, "tcx: Linux 6.9 has it", nil},
 		{config.TapAuto, old, "clsact: no TCX (Linux 6.6): not supported by this kernel", nil},
 		{config.TapAuto, none, "ring: needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN", nil},
+		{config.TapAuto, kernel.Support{TCX: no, Clsact: kernel.ErrPermission}, "ring: TCX (Linux 6.6): not supported by this kernel; clsact: needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN", nil},
 		{config.TapRing, all, "ring: proxy.tap asks for it", nil},
 		{config.TapXDP, old, "xdp: proxy.tap asks for it", nil},
 		{config.TapTCX, old, "", kernel.ErrNotSupported},

@@ -114,13 +114,18 @@ func (c Config) withDefaults() (Config, error) {
 // Explain makes an error of the kernel one that says what to do.
 func Explain(err error) error {
 	var refused *ebpf.VerifierError // its errno may be EACCES
+	cause := err
+	// The library's words for what is refused are of its own fields, and of RLIMIT_MEMLOCK, which bounds nothing here since Linux 5.11.
+	if errno := unix.Errno(0); errors.As(err, &errno) {
+		cause = errno
+	}
 	switch {
 	case errors.As(err, &refused) && len(refused.Log) > 0 && has(unix.CAP_PERFMON):
 	case refused != nil:
 		// The verifier refuses pointer arithmetic to those who may not read the kernel's memory.
-		return fmt.Errorf("%w: run as root or grant the capabilities (%w)", ErrPermission, err)
+		return fmt.Errorf("%w: run as root or grant the capabilities (%w)", ErrPermission, cause)
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
-		return fmt.Errorf("%w: run as root or grant the capabilities (%w)", ErrPermission, err)
+		return fmt.Errorf("%w: run as root or grant the capabilities (%w)", ErrPermission, cause)
 	case isUnsupported(err):
 		return fmt.Errorf("%w: %w", ErrNotSupported, err)
 	}

@@ -21,7 +21,8 @@ func TestMissingCapabilitiesAreNamed(t *testing.T) {
 			}
 			return err
 		})
-		if !errors.Is(err, ErrPermission) || !strings.Contains(err.Error(), "CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN") {
+		if !errors.Is(err, ErrPermission) || !errors.Is(err, unix.EPERM) ||
+			!strings.HasSuffix(err.Error(), ": needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN: run as root or grant the capabilities (operation not permitted)") {
 			t.Errorf("%v: %v", m, err)
 		}
 	}

@@ -109,5 +109,9 @@ func (s Support) Choose() (mode Mode, ok bool, why string) {
 	case s.Clsact == nil:
 		return Clsact, true, fmt.Sprintf("no %v", s.TCX)
 	}
-	return 0, false, fmt.Sprint(s.Clsact)
+	why = fmt.Sprint(s.TCX)
+	if clsact := fmt.Sprint(s.Clsact); clsact != why {
+		why += "; clsact: " + clsact
+	}
+	return 0, false, why
 }

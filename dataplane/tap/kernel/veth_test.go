@@ -269,7 +269,7 @@ func TestProbeKnowsWhatThisKernelDoes(t *testing.T) {
 	}{
 		{Support{Kernel: "6.9"}, TCX, true, "Linux 6.9 has it"},
 		{Support{TCX: no}, Clsact, true, "no TCX (Linux 6.6): not supported by this kernel"},
-		{Support{TCX: no, Clsact: ErrPermission}, 0, false, "needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN"},
+		{Support{TCX: no, Clsact: ErrPermission}, 0, false, "TCX (Linux 6.6): not supported by this kernel; clsact: needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN"},
 	} {
 		if mode, ok, why := tt.s.Choose(); mode != tt.mode || ok != tt.ok || why != tt.why {
 			t.Errorf("%+v: %v, %v, %s", tt, mode, ok, why)
