@@ -39,16 +39,6 @@ func (a *app) statusTable(w io.Writer, st *pncv1.GetStatusResponse) error {
 		}
 		return strings.TrimSpace(text + " (" + age + " ago)")
 	}
-	onOff := func(on bool) string {
-		if on {
-			return "enabled"
-		}
-		return "disabled"
-	}
-	mechanism := onOff(st.GetEnabled())
-	if st.GetEnabled() != st.GetEnabledByConfig() {
-		mechanism += " (the configuration says " + onOff(st.GetEnabledByConfig()) + ")"
-	}
 	var roles []string
 	if st.GetCongestionNode() {
 		roles = append(roles, "congestion node")
@@ -73,7 +63,7 @@ func (a *app) statusTable(w io.Writer, st *pncv1.GetStatusResponse) error {
 		[2]string{"Boot", st.GetBoot()},
 		[2]string{"Started", ago(clock(st.GetStartedAt()), a.age(st.GetStartedAt()))},
 		[2]string{"Configuration", config},
-		[2]string{"Mechanism", mechanism},
+		[2]string{"Mechanism", mechanism(st)},
 		[2]string{"Roles", strings.Join(roles, ", ")},
 		[2]string{"Ready", ready},
 		[2]string{"Capabilities", fmt.Sprintf("%s with a proxy (version %d)", plural(st.GetCapabilityRoutes(), "route"), st.GetCapabilityVersion())},
@@ -208,4 +198,22 @@ func (a *app) logCommand() *cobra.Command {
 		}),
 	})
 	return group
+}
+
+// mechanism says whether the mechanism is on, and what the configuration says when that is something else.
+func mechanism(st *pncv1.GetStatusResponse) string {
+	onOff := func(on bool) string {
+		if on {
+			return "enabled"
+		}
+		return "disabled"
+	}
+	switch now, configured := onOff(st.GetEnabled()), onOff(st.GetEnabledByConfig()); {
+	case st.GetStarting():
+		return "starting"
+	case now != configured:
+		return now + " (the configuration says " + configured + ")"
+	default:
+		return now
+	}
 }

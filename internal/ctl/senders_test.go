@@ -32,3 +32,18 @@ func TestOfManySendersTheStatusListsThoseThatAreNotReady(t *testing.T) {
 		t.Errorf("more:\n%s", out)
 	}
 }
+
+func TestTheMechanismIsOnOffOrStarting(t *testing.T) {
+	for _, tc := range []struct {
+		st   *pncv1.GetStatusResponse
+		want string
+	}{
+		{&pncv1.GetStatusResponse{EnabledByConfig: true, Starting: true}, "starting"},
+		{&pncv1.GetStatusResponse{EnabledByConfig: true, Enabled: true}, "enabled"},
+		{&pncv1.GetStatusResponse{EnabledByConfig: true}, "disabled (the configuration says enabled)"},
+	} {
+		if got := mechanism(tc.st); got != tc.want {
+			t.Errorf("%v: %q, want %q", tc.st, got, tc.want)
+		}
+	}
+}

@@ -69,6 +69,7 @@ type Daemon struct {
 	appliedAt atomic.Int64 // Unix nanoseconds
 	parts     atomic.Pointer[parts]
 	enabled   atomic.Bool
+	starting  atomic.Bool // the mechanism is about to be enabled for the first time
 	marking   atomic.Bool // the IGPs may mark prefixes: from enabling until just before disabling
 
 	control  sync.Mutex // held while the configuration or the switch changes
@@ -152,6 +153,7 @@ func bootID() string {
 func (d *Daemon) Run(ctx context.Context, reload <-chan os.Signal) error {
 	cfg := d.config.Load()
 	d.warn(cfg)
+	d.starting.Store(cfg.Enabled)
 	listener, err := (&api.ListenConfig{
 		Address: cfg.API.Listen, Group: cfg.API.Group, TLS: tlsSettings(cfg.API.TLS),
 	}).Listen(ctx)
@@ -235,6 +237,7 @@ func (d *Daemon) serve(ctx context.Context, services *services, reload <-chan os
 			return err
 		}
 	}
+	d.starting.Store(false)
 	notifySystemd(d.log, "READY=1")
 	d.log.WithFields(logrus.Fields{"node": d.node, "boot": d.boot, "enabled": d.Enabled()}).Info("running")
 	for {

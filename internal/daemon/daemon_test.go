@@ -48,7 +48,8 @@ proxy:
   senders: [{prefix: 198.51.100.0/24}]
 `
 
-func start(t *testing.T, yaml string) *running {
+// start runs a daemon; before is called with it when it does not run yet.
+func start(t *testing.T, yaml string, before ...func(*Daemon)) *running {
 	t.Helper()
 	requireRaw(t)
 	ignore := goleak.IgnoreCurrent()
@@ -63,6 +64,9 @@ func start(t *testing.T, yaml string) *running {
 	log.SetOutput(io.Discard)
 	if r.Daemon, err = New(cfg, path, log); err != nil {
 		t.Fatal(err)
+	}
+	for _, f := range before {
+		f(r.Daemon)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -180,6 +184,42 @@ func TestOffMeansOffAndSwitchesBothWays(t *testing.T) {
 		if ready, why := r.Ready(); ready || len(why) != 1 || r.listening() || packetSockets(t) != 0 {
 			t.Fatalf("disabled: ready %v %v, listening %v, %d packet sockets", ready, why, r.listening(), packetSockets(t))
 		}
+	}
+}
+
+// The API answers before the mechanism is on: it is not disabled then.
+func TestUntilTheMechanismIsOnItIsStarting(t *testing.T) {
+	r := start(t, strings.Replace(template, "node: test", "node: test\nenabled: true", 1), func(d *Daemon) { d.control.Lock() })
+	look := func() *pncv1.GetStatusResponse {
+		t.Helper()
+		st, err := r.Status(context.Background())
+		if err != nil {
+			t.Error(err)
+		}
+		return st
+	}
+	tap := func(st *pncv1.GetStatusResponse) pncv1.PartState {
+		for _, p := range st.GetParts() {
+			if p.GetName() == "tap:lo" {
+				return p.GetState()
+			}
+		}
+		return pncv1.PartState_PART_STATE_UNSPECIFIED
+	}
+	st := look()
+	r.control.Unlock()
+	if !st.GetStarting() || st.GetEnabled() || tap(st) != pncv1.PartState_PART_STATE_STARTING || !slices.Contains(st.GetNotReadyReasons(), "pncd is starting") {
+		t.Errorf("%v", st)
+	}
+	testwait.Until(t, "the mechanism is on", func() bool {
+		st := look()
+		return st.GetEnabled() && !st.GetStarting() && tap(st) == pncv1.PartState_PART_STATE_READY
+	})
+	if _, err := r.Disable(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if st := look(); st.GetStarting() || tap(st) != pncv1.PartState_PART_STATE_DISABLED {
+		t.Errorf("switched off: %v", st)
 	}
 }
 

@@ -18,7 +18,7 @@ func (d *Daemon) Status(context.Context) (*pncv1.GetStatusResponse, error) {
 	ready, reasons := d.Ready()
 	out := &pncv1.GetStatusResponse{
 		Node: d.node, Boot: d.boot, Version: version.Get().String(), StartedAt: stamp(d.started),
-		Enabled: d.Enabled(), EnabledByConfig: cfg.Enabled,
+		Enabled: d.Enabled(), EnabledByConfig: cfg.Enabled, Starting: d.isStarting(),
 		CongestionNode: cfg.CongestionNode != nil, Proxy: cfg.Proxy != nil,
 		Ready: ready, NotReadyReasons: reasons, Parts: append(d.partList(), d.stationParts()...),
 		CapabilityRoutes: uint64(capabilities), CapabilityVersion: snapshot.Version(),
@@ -34,6 +34,9 @@ func (d *Daemon) Status(context.Context) (*pncv1.GetStatusResponse, error) {
 	return out, nil
 }
 
+// isStarting says whether the mechanism is off because pncd has not come to switching it on.
+func (d *Daemon) isStarting() bool { return d.starting.Load() && !d.Enabled() }
+
 // Ready says whether the node can do its part now, and if not, why.
 func (d *Daemon) Ready() (bool, []string) {
 	var reasons []string
@@ -41,6 +44,8 @@ func (d *Daemon) Ready() (bool, []string) {
 	switch {
 	case cfg.CongestionNode == nil && cfg.Proxy == nil:
 		reasons = append(reasons, "neither congestion_node nor proxy is configured")
+	case d.isStarting():
+		reasons = append(reasons, "pncd is starting")
 	case !d.Enabled():
 		reasons = append(reasons, "the mechanism is disabled")
 	}
@@ -68,9 +73,13 @@ func (d *Daemon) partList() []*pncv1.Part {
 	if cfg.Proxy != nil && cfg.Proxy.Translate == config.TranslateUser {
 		out = append(out, &pncv1.Part{Name: "translate", State: pncv1.PartState_PART_STATE_READY, Detail: "user: as proxy.translate says"})
 	}
+	off := pncv1.Part{State: pncv1.PartState_PART_STATE_DISABLED, Detail: "the mechanism is disabled"}
+	if d.isStarting() {
+		off.State, off.Detail = pncv1.PartState_PART_STATE_STARTING, "pncd is starting"
+	}
 	running := d.units.byName()
 	for _, spec := range d.specs(cfg, d.parts.Load()) {
-		p := &pncv1.Part{Name: spec.name, State: pncv1.PartState_PART_STATE_DISABLED, Detail: "the mechanism is disabled"}
+		p := &pncv1.Part{Name: spec.name, State: off.GetState(), Detail: off.GetDetail()}
 		if s, ok := running[spec.name]; ok {
 			p.State, p.Detail = pncv1.PartState_PART_STATE_READY, ""
 			if s.detail != nil {

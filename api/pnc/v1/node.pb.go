@@ -291,7 +291,9 @@ type GetStatusResponse struct {
 	// Readiness by sender prefix, by context and prefix.
 	Senders []*SenderReadiness `protobuf:"bytes,20,rep,name=senders,proto3" json:"senders,omitempty"`
 	// The kernel objects that pncd owns.
-	Objects       []*HostObject `protobuf:"bytes,21,rep,name=objects,proto3" json:"objects,omitempty"`
+	Objects []*HostObject `protobuf:"bytes,21,rep,name=objects,proto3" json:"objects,omitempty"`
+	// Whether pncd is starting, and about to switch the mechanism on.
+	Starting      bool `protobuf:"varint,22,opt,name=starting,proto3" json:"starting,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -471,6 +473,13 @@ func (x *GetStatusResponse) GetObjects() []*HostObject {
 		return x.Objects
 	}
 	return nil
+}
+
+func (x *GetStatusResponse) GetStarting() bool {
+	if x != nil {
+		return x.Starting
+	}
+	return false
 }
 
 // Asks to enable.
@@ -1579,7 +1588,7 @@ const file_pnc_v1_node_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12'\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x11.pnc.v1.PartStateR\x05state\x12\x16\n" +
 	"\x06detail\x18\x03 \x01(\tR\x06detail\"\x12\n" +
-	"\x10GetStatusRequest\"\xa4\x06\n" +
+	"\x10GetStatusRequest\"\xc0\x06\n" +
 	"\x11GetStatusResponse\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04boot\x18\x02 \x01(\tR\x04boot\x12\x18\n" +
@@ -1606,7 +1615,8 @@ const file_pnc_v1_node_proto_rawDesc = "" +
 	"configPath\x12\x1c\n" +
 	"\tadvertise\x18\x13 \x01(\tR\tadvertise\x121\n" +
 	"\asenders\x18\x14 \x03(\v2\x17.pnc.v1.SenderReadinessR\asenders\x12,\n" +
-	"\aobjects\x18\x15 \x03(\v2\x12.pnc.v1.HostObjectR\aobjects\"\x0f\n" +
+	"\aobjects\x18\x15 \x03(\v2\x12.pnc.v1.HostObjectR\aobjects\x12\x1a\n" +
+	"\bstarting\x18\x16 \x01(\bR\bstarting\"\x0f\n" +
 	"\rEnableRequest\"1\n" +
 	"\x0eEnableResponse\x12\x1f\n" +
 	"\vwas_enabled\x18\x01 \x01(\bR\n" +
