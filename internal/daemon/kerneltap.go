@@ -163,8 +163,11 @@ func (k *kernelTap) observe(e *kernel.Event) {
 	k.tell()
 }
 
-// tell tells the program what the map wants to be shown.
+// tell tells the program what the map wants to be shown, as long as it is the one that feeds it: tellings are for that one.
 func (k *kernelTap) tell() {
+	if k.l.feeding.Load() != &k.feeder {
+		return
+	}
 	for {
 		k.due = k.l.flows.Due(k.due[:0], k.l.now())
 		if len(k.due) == 0 {

@@ -31,12 +31,17 @@ type tapped struct {
 	answered map[string]bool
 }
 
+// quietLearner is a learner with an empty map, that logs nothing.
+func quietLearner() *learner {
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	return newLearner(flowmap.New(flowmap.Config{}), new(atomic.Uint64), time.Now, log)
+}
+
 // tapOn runs a learner on an interface of a namespace for the time of the test.
 func tapOn(t *testing.T, ns *taptest.NS, iface string, s tapSettings) *tapped {
 	t.Helper()
-	log := logrus.New()
-	log.SetOutput(io.Discard)
-	l := newLearner(flowmap.New(flowmap.Config{}), new(atomic.Uint64), time.Now, log)
+	l := quietLearner()
 	l.detached = func(string, string) {}
 	var units []runner
 	err := ns.Do(func() error {
@@ -208,9 +213,7 @@ func openTap(t *testing.T, l *learner, s tapSettings) *kernelTap {
 // Between opening and Run nothing looks through the flows: those that an earlier process followed are unknown to the map until
 // Run has taken them over.
 func TestNoSweepBeforeWhatThereWasIsTakenOver(t *testing.T) {
-	log := logrus.New()
-	log.SetOutput(io.Discard)
-	l := newLearner(flowmap.New(flowmap.Config{}), new(atomic.Uint64), time.Now, log)
+	l := quietLearner()
 	l.pins.root = t.TempDir() // where nothing can be pinned
 	k := openTap(t, l, tapSettings{tapChoice: tapChoice{program: true, mode: kernel.TCX}, ringMiB: 1, flows: 1024})
 	ip, err := roce.AppendPacket(nil, &roce.PacketSpec{
@@ -255,12 +258,35 @@ func TestNoSweepBeforeWhatThereWasIsTakenOver(t *testing.T) {
 	}
 }
 
+// While two programs overlap in a reload, what the map wants to be shown is for the one that feeds it.
+func TestOnlyTheProgramThatFeedsTheMapIsTold(t *testing.T) {
+	l := quietLearner()
+	l.pins.root = t.TempDir() // where nothing can be pinned
+	var taps []*kernelTap
+	for _, flows := range []int{1024, 2048} {
+		k := openTap(t, l, tapSettings{tapChoice: tapChoice{program: true, mode: kernel.TCX}, ringMiB: 1, flows: flows})
+		t.Cleanup(func() {
+			if err := k.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		taps = append(taps, k)
+	}
+	old, next := taps[0], taps[1]
+	old.Begin()
+	next.Begin()
+	p := roce.Packet{Src: netip.MustParseAddr("10.0.0.1"), Dst: netip.MustParseAddr("10.0.0.2"), SrcPort: 50000, TTL: 64, BTH: roce.BTH{Opcode: 0x0A, DestQP: 7}}
+	l.flows.Observe(&flowmap.Observation{Packet: &p, At: time.Now(), IfIndex: 1, Before: &flowmap.Progress{Sight: flowmap.Quiet}})
+	old.tell()
+	if due := l.flows.Due(make([]flowmap.Telling, 0, 8), time.Now()); len(due) != 1 {
+		t.Errorf("%d tellings are left for the next program, want 1", len(due))
+	}
+}
+
 // A reload that makes the program anew puts the new filter in the old one's place: that is not somebody else's doing.
 func TestFilterOfOursInPlaceOfAnotherIsNoForeignChange(t *testing.T) {
 	a, _ := taptest.Pair(t)
-	log := logrus.New()
-	log.SetOutput(io.Discard)
-	l := newLearner(flowmap.New(flowmap.Config{}), new(atomic.Uint64), time.Now, log)
+	l := quietLearner()
 	var foreign atomic.Uint64
 	l.detached = func(string, string) { foreign.Add(1) }
 	var taps []*programTap
