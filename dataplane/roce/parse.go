@@ -122,6 +122,11 @@ func ParseIP(b []byte, p *Packet) error {
 	if err != nil {
 		return err
 	}
+	return decodeIP(b, l, p)
+}
+
+// decodeIP decodes a packet whose parts are found.
+func decodeIP(b []byte, l ipLayout, p *Packet) error {
 	if err := checkUDP(b, l); err != nil {
 		return err
 	}

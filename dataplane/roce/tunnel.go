@@ -101,7 +101,7 @@ func (t Tunnels) ParseThrough(frame []byte, p *Packet) error {
 	case l.end > inner.room:
 		return errTunnelLen
 	}
-	if err := ParseIP(inner.octets, p); err != nil {
+	if err := decodeIP(inner.octets, l, p); err != nil {
 		return err
 	}
 	p.SrcMAC, p.VLAN = [6]byte(frame[6:12]), vlan

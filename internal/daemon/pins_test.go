@@ -204,8 +204,7 @@ func TestAFilterIsNotReplacedWhileItsProcessLives(t *testing.T) {
 	root := taptest.BPFFS(t)
 	filter := tapChoice{program: true, mode: kernel.Clsact}
 	openLearner(t, a, root, filter)
-	log, _ := test.NewNullLogger()
-	l := newLearner(flowmap.New(flowmap.Config{}), new(atomic.Uint64), time.Now, log)
+	l := quietLearner()
 	l.pins.root = root
 	err := a.Do(func() error {
 		_, err := l.opener(tapSettings{tapChoice: filter, ringMiB: 4, flows: leftFlows})()
