@@ -164,6 +164,18 @@ func TestSendReportsWhatAQueueDropped(t *testing.T) {
 	}
 }
 
+func TestSendWaitsForRoomInTheSocketsBuffer(t *testing.T) {
+	w := newWire(t, Config{})
+	frames, _ := newFrames(t, w, "va", 0)
+	w.queue(t, 2e6, 1e6)
+	pkts := batchOf(t, 4000) // a socket's buffer holds a few hundred
+	for name, send := range map[string]func([][]byte) (int, error){"raw": w.s.Send, "frames": frames.Send} {
+		if n, err := send(pkts); n != len(pkts) || err != nil {
+			t.Errorf("%s: %d of %d sent, %v", name, n, len(pkts), err)
+		}
+	}
+}
+
 func TestSendersShareASender(t *testing.T) {
 	w := newWire(t, Config{BatchSize: 8})
 	w.watch(t)

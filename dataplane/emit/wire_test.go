@@ -59,6 +59,12 @@ func newWire(t testing.TB, c Config) *wire {
 // slow puts a queue before the wire that drops most of what comes at once.
 func (w *wire) slow(t *testing.T) {
 	t.Helper()
+	w.queue(t, 1000, 500)
+}
+
+// queue puts one before the wire that holds limit octets and lets out rate of them a second.
+func (w *wire) queue(t *testing.T, rate uint64, limit uint32) {
+	t.Helper()
 	if err := w.a.Do(func() error {
 		l, err := netlink.LinkByName("va")
 		if err != nil {
@@ -66,7 +72,7 @@ func (w *wire) slow(t *testing.T) {
 		}
 		return netlink.QdiscReplace(&netlink.Tbf{
 			QdiscAttrs: netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
-			Rate:       1000, Buffer: netlink.Xmittime(1000, 2000), Limit: 500,
+			Rate:       rate, Buffer: netlink.Xmittime(rate, 2000), Limit: limit,
 		})
 	}); err != nil {
 		t.Fatal("token bucket filter: ", err)
