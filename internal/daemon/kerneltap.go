@@ -182,7 +182,7 @@ func (k *kernelTap) tell() {
 }
 
 // tellOne sets what is shown of a flow. A flow is Followed only while what is kept of it is true: a next process
-// believes that.
+// believes that. Where that can't be had the flow stays as it is, and its next packet brings up what it wants again.
 func (k *kernelTap) tellOne(d *flowmap.Telling) error {
 	id := flowKey(&d.Flow)
 	if d.Sight != flowmap.Followed {
@@ -195,7 +195,10 @@ func (k *kernelTap) tellOne(d *flowmap.Telling) error {
 	default:
 		err = k.tap.DropPair(id)
 	}
-	return errors.Join(err, k.tap.SetState(id, kernel.Followed))
+	if err != nil {
+		return err
+	}
+	return k.tap.SetState(id, kernel.Followed)
 }
 
 func flowKey(f *flowmap.FlowID) kernel.Key {

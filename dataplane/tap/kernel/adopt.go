@@ -55,15 +55,15 @@ func (t *Tap) openPinned(c Config) (err error) {
 	if err := t.free(); err != nil {
 		return fmt.Errorf("kernel tap: remove half of a pinned tap: %w", err)
 	}
-	t.maps, t.flows4, t.flows6, t.pairs = learnMaps{}, nil, nil, nil
+	t.maps, t.flows4, t.flows6, t.pairs, t.kept = learnMaps{}, nil, nil, nil, nil
 	if t.dir, err = t.pins.take(version(c)); err != nil {
 		return fmt.Errorf("kernel tap: pins: %w", err)
 	}
-	if err := t.makeMaps(c); err != nil {
-		return err
-	}
 	if t.pairs, err = ebpf.NewMap(pairsSpec(c.MaxFlows + c.MaxFlows6)); err != nil {
 		return fmt.Errorf("kernel tap: map of pairs: %w", Explain(err))
+	}
+	if err := t.makeMaps(c); err != nil {
+		return err
 	}
 	for _, m := range t.pinned() {
 		if err := (*m.to).Pin(m.path); err != nil {

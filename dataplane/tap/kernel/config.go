@@ -63,7 +63,8 @@ type Config struct {
 	Tunnels roce.Tunnels
 
 	// Pins is where maps and links are kept over the end of the process, with TCX and XDP; nil: they end with it. What
-	// an earlier process has left there for the same configuration is taken over.
+	// an earlier process has left there for the same configuration is taken over. What it had learned takes 8 octets more for
+	// each place.
 	Pins *Pins
 }
 

@@ -33,7 +33,8 @@
 //
 // Memory is bounded: the flows of IPv4 and of IPv6 are in a table each, of Config.MaxFlows and MaxFlows6 places, allocated at Open.
 // A flow that finds no place evicts another, which is counted. The tables are arrays that user space has mapped
-// (flows.h, table.go): it sees the program's writes, and sets states, without a system call.
+// (flows.h, table.go): it sees the program's writes, and sets states, without a system call. With Config.Pins it keeps a word
+// about the flow in each place, for the next process (pairs.go): a flow never changes its place.
 //
 // Source: the kernel's Documentation/bpf; TCX since Linux 6.6, XDP as used here since 5.18, the rest since 5.12.
 package kernel

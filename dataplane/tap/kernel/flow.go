@@ -95,16 +95,20 @@ func (t *Tap) Each(fn func(Key, Flow) bool) error {
 	return nil
 }
 
-// Memory returns how many octets of kernel memory the flow tables take, as the kernel counts them.
+// Memory returns how many octets of kernel memory the flow tables take, and with Config.Pins what is kept of their flows, as the
+// kernel counts them.
 func (t *Tap) Memory() (sum uint64, err error) {
-	for _, m := range []*ebpf.Map{t.maps.Flows4, t.maps.Flows6} {
+	for _, m := range []*ebpf.Map{t.maps.Flows4, t.maps.Flows6, t.pairs} {
+		if m == nil {
+			continue
+		}
 		info, err := m.Info()
 		if err != nil {
-			return 0, fmt.Errorf("kernel tap: flow table: %w", err)
+			return 0, fmt.Errorf("kernel tap: %s: %w", m, err)
 		}
 		n, ok := info.Memlock()
 		if !ok {
-			return 0, fmt.Errorf("kernel tap: flow table: the kernel does not tell its memory: %w", ErrNotSupported)
+			return 0, fmt.Errorf("kernel tap: %s: the kernel does not tell its memory: %w", m, ErrNotSupported)
 		}
 		sum += n
 	}

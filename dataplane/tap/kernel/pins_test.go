@@ -14,7 +14,7 @@ import (
 )
 
 // openPins takes the pins of a namespace for the time of the test.
-func openPins(t *testing.T, ns *taptest.NS, root string) *Pins {
+func openPins(t testing.TB, ns *taptest.NS, root string) *Pins {
 	t.Helper()
 	var p *Pins
 	err := ns.Do(func() (err error) {
@@ -71,10 +71,7 @@ func TestProgramAndMapsOutliveTheProcessAndAreTakenOver(t *testing.T) {
 				t.Fatal(err)
 			}
 			key := keyOfSpec(spec(writeOnly, 1))
-			kept := Pair{SourceQP: 0x123456, Votes: 9, LearnedAt: time.Unix(1_700_000_000, 5), PKey: 0xFFFF, Source: 2}
-			if err := errors.Join(first.KeepPair(key, kept), first.SetState(key, Followed)); err != nil {
-				t.Fatal(err)
-			}
+			follow(t, first, key, Pair{SourceQP: 0x123456, Source: 2})
 			collect(t, first).stop(t, first)
 			kill(t, first)
 			if err := first.Close(); err != nil {
@@ -99,19 +96,8 @@ func TestProgramAndMapsOutliveTheProcessAndAreTakenOver(t *testing.T) {
 			if f, err := next.Lookup(key); err != nil || f.Packets != 3 || f.State != Watched {
 				t.Errorf("%+v, %v", f, err)
 			}
-			var got []Pair
-			if err := next.Pairs(func(k Key, p Pair) {
-				if k == key {
-					got = append(got, p)
-				}
-			}); err != nil || len(got) != 1 || got[0] != kept {
-				t.Errorf("kept %+v, %v", got, err)
-			}
-			if err := next.DropPair(key); err != nil {
-				t.Error(err)
-			}
-			if err := next.Pairs(func(Key, Pair) { t.Error("a pair that was dropped") }); err != nil {
-				t.Error(err)
+			if got := pairsOf(t, next); len(got) != 0 {
+				t.Errorf("kept of a flow that is not followed: %+v", got)
 			}
 			ran := collect(t, next)
 			testwait.Until(t, "what was handed up meanwhile", func() bool {

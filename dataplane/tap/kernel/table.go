@@ -55,6 +55,8 @@ type table struct {
 // startsOf is how many windows begin in a table of so many places.
 func startsOf(places uint32) uint32 { return places - window + 1 }
 
+func (t *table) places() uint32 { return t.starts + window - 1 }
+
 func newTable(m *ebpf.Map, words int, seed learnHashSeed) (*table, error) {
 	memory, err := unix.Mmap(m.FD(), 0, int(m.ValueSize())*int(m.MaxEntries()), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
@@ -204,7 +206,7 @@ func (t *table) remove(key []uint64) error {
 // each hands a copy of each entry to fn until that returns false, which it returns.
 func (t *table) each(fn func(*entry) bool) (bool, error) {
 	var e entry
-	for at := range t.starts + window - 1 {
+	for at := range t.places() {
 		if err := t.read(at, &e); err != nil {
 			return false, fmt.Errorf("kernel tap: flow table: %w", err)
 		}

@@ -22,6 +22,7 @@ type Tap struct {
 	flows4 *table
 	flows6 *table
 	pairs  *ebpf.Map            // nil without pins
+	kept   *keptPairs           // its memory
 	spec   *ebpf.CollectionSpec // of the program, but for its slot
 	reader *ringbuf.Reader
 	pins   *Pins
@@ -85,7 +86,7 @@ func (t *Tap) makeMaps(c Config) error {
 	return t.openTables()
 }
 
-// openTables maps the flow tables into memory.
+// openTables maps the flow tables into memory, and what is kept of their flows.
 func (t *Tap) openTables() (err error) {
 	var seed learnHashSeed
 	if err := t.maps.Seed.Lookup(uint32(0), &seed); err != nil {
@@ -94,7 +95,10 @@ func (t *Tap) openTables() (err error) {
 	if t.flows4, err = newTable(t.maps.Flows4, len(learnEntry4{}.Key), seed); err != nil {
 		return err
 	}
-	t.flows6, err = newTable(t.maps.Flows6, len(learnEntry6{}.Key), seed)
+	if t.flows6, err = newTable(t.maps.Flows6, len(learnEntry6{}.Key), seed); err != nil || t.pairs == nil {
+		return err
+	}
+	t.kept, err = openPairs(t.pairs, t.flows4.places(), t.flows6.places())
 	return err
 }
 
@@ -104,6 +108,9 @@ func (t *Tap) free() (err error) {
 		if table != nil {
 			err = errors.Join(err, table.close())
 		}
+	}
+	if t.kept != nil {
+		err = errors.Join(err, t.kept.close())
 	}
 	if t.reader != nil {
 		err = errors.Join(err, t.reader.Close())
