@@ -195,14 +195,10 @@ func (s *Sender) fill(pkts [][]byte) (n int, v6 bool, bad error) {
 // gives the place of a thread that is 20 us in a call to another one, and a batch takes longer than that without waiting.
 func sendAll(fd int, msgs []unix.Mmsghdr) (done int, errno unix.Errno) {
 	for wait := false; done < len(msgs); {
-		call, flags := unix.RawSyscall6, uintptr(unix.MSG_DONTWAIT)
-		if wait {
-			call, flags = unix.Syscall6, 0
-		}
-		r, _, errno := call(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&msgs[done])), uintptr(len(msgs)-done), flags, 0, 0)
+		r, errno := sendSome(fd, msgs[done:], wait)
 		switch {
 		case errno == 0:
-			done, wait = done+int(r), false
+			done, wait = done+r, false
 		case errno == unix.EAGAIN && !wait:
 			wait = true
 		case errno != unix.EINTR:
@@ -210,6 +206,17 @@ func sendAll(fd int, msgs []unix.Mmsghdr) (done int, errno unix.Errno) {
 		}
 	}
 	return done, 0
+}
+
+// sendSome is sendmmsg(2), with or without waiting for room in the socket's buffer.
+func sendSome(fd int, msgs []unix.Mmsghdr, wait bool) (sent int, errno unix.Errno) {
+	var r uintptr
+	if wait {
+		r, _, errno = unix.Syscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&msgs[0])), uintptr(len(msgs)), 0, 0, 0)
+	} else {
+		r, _, errno = unix.RawSyscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&msgs[0])), uintptr(len(msgs)), unix.MSG_DONTWAIT, 0, 0)
+	}
+	return int(r), errno
 }
 
 // Close closes the sockets. A second Close does nothing.

@@ -11,7 +11,7 @@ import (
 
 // Defaults.
 const (
-	DefaultCapacity   = 65536 // records; about 400 octets each
+	DefaultCapacity   = 65536 // records; 440 octets each
 	DefaultListLimit  = 1000  // records.proto, ListRecordsRequest
 	DefaultWatchQueue = 1024  // records that a slow watcher may lag behind
 )
