@@ -51,7 +51,8 @@ type entry struct {
 
 // answers keeps account of the places in the program's arrays.
 type answers struct {
-	maps *translateMaps
+	maps  *translateMaps
+	index flowIndex
 
 	mu      sync.Mutex
 	closed  bool
@@ -63,8 +64,11 @@ type answers struct {
 	idle    list.List // of *pacing, the longest idle first
 }
 
-func newAnswers(maps *translateMaps, limit int) *answers {
-	return &answers{maps: maps, limit: uint32(limit), entries: map[Flow]entry{}, paces: map[sourceQP]*pacing{}}
+func newAnswers(maps *translateMaps, limit int, seed uint64) *answers {
+	return &answers{
+		maps: maps, index: flowIndex{m: maps.Flows, seed: seed, buckets: make([]translateBucket, bucketsFor(limit))},
+		limit: uint32(limit), entries: map[Flow]entry{}, paces: map[sourceQP]*pacing{},
+	}
 }
 
 func (a *answers) close() {
@@ -94,16 +98,21 @@ func (t *Translator) Has(f Flow) (until time.Time, ok bool) {
 	return e.until, ok
 }
 
-// Evict removes an answer, whichever, to make room.
-func (t *Translator) Evict() error {
+// Evict removes an answer, whichever, to make room for that of f.
+func (t *Translator) Evict(f Flow) error {
 	a := t.answers
 	a.mu.Lock()
-	var f Flow
-	for f = range a.entries {
-		break
+	var out Flow
+	k := f.key()
+	bucket, full := a.index.full(&k)
+	for out = range a.entries {
+		k := out.key()
+		if n, _ := a.index.of(&k, 0); !full || n == bucket {
+			break
+		}
 	}
 	a.mu.Unlock()
-	return a.remove(f)
+	return a.remove(out)
 }
 
 // Flows lists the flows that have an answer, in no order.
@@ -124,8 +133,8 @@ func (f *Flow) key() translateFlowKey {
 func (a *answers) put(f Flow, ans *Answer) error {
 	var clock kernel.WallClock
 	clock.Compare(time.Now())
-	v := translateReady{Key: f.key(), Version: ans.Version, SourceQp: ans.CNP.DestQP, Until: clock.Mono(ans.Until)}
-	if err := v.template(ans.CNP); err != nil {
+	v := translateAnswer{Key: f.key(), Until: clock.Mono(ans.Until), Ready: translateReady{Version: ans.Version}}
+	if err := v.Ready.template(ans.CNP); err != nil {
 		return err
 	}
 	a.mu.Lock()
@@ -148,10 +157,14 @@ func (a *answers) put(f Flow, ans *Answer) error {
 	p, err := a.pacing(sourceQP{0, ans.CNP.Dst, ans.CNP.DestQP})
 	if err == nil {
 		a.use(p)
-		v.Pace = p.index
-		err = a.maps.Answers.Update(e.index, &translateAnswer{Ready: v}, ebpf.UpdateLock)
-		if err == nil && !there {
-			err = a.maps.Flows.Update(&v.Key, e.index, ebpf.UpdateAny)
+		v.Ready.Pace = p.index
+		if !there { // first the slot: an answer without one would have to be taken back
+			err = a.index.put(&v.Key, e.index)
+		}
+	}
+	if err == nil {
+		if err = a.maps.Answers.Update(e.index, &v, ebpf.UpdateLock); err != nil && !there {
+			err = errors.Join(err, a.index.remove(&v.Key, e.index))
 		}
 	}
 	if err != nil {
@@ -180,10 +193,7 @@ func (a *answers) remove(f Flow) error {
 	k := f.key()
 	// First the answer: a look-up that has the index already finds none.
 	err := a.maps.Answers.Update(e.index, &translateAnswer{}, ebpf.UpdateLock)
-	if derr := a.maps.Flows.Delete(&k); !errors.Is(derr, ebpf.ErrKeyNotExist) {
-		err = errors.Join(err, derr)
-	}
-	if err != nil {
+	if err = errors.Join(err, a.index.remove(&k, e.index)); err != nil {
 		return fmt.Errorf("kernel translator: remove an answer: %w", err)
 	}
 	delete(a.entries, f)

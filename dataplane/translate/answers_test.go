@@ -56,7 +56,7 @@ func TestAnswersBeyondTheBoundAreRefusedUntilOneIsEvicted(t *testing.T) {
 	if err := putFlow(b.Translator, 2); err != nil {
 		t.Errorf("one that is there: %v", err)
 	}
-	if err := b.Evict(); err != nil || b.Answers() != 1 {
+	if err := b.Evict(flowOf(3)); err != nil || b.Answers() != 1 {
 		t.Fatalf("%v, %d answers", err, b.Answers())
 	}
 	if err := putFlow(b.Translator, 3); err != nil {
@@ -78,7 +78,7 @@ func TestAnswersBeyondTheBoundAreRefusedUntilOneIsEvicted(t *testing.T) {
 
 func TestEvictFindsNothingInNoAnswers(t *testing.T) {
 	b := newBench(t, Config{}, false)
-	if err := b.Evict(); err != nil || b.Answers() != 0 {
+	if err := b.Evict(flowOf(1)); err != nil || b.Answers() != 0 {
 		t.Errorf("%v, %d answers", err, b.Answers())
 	}
 }

@@ -22,7 +22,7 @@ const (
 
 // Config describes a Translator. Zero values mean the defaults.
 type Config struct {
-	// MaxAnswers bounds the answers, 1 to 16,777,216; beside each there is room for the pacing of two Source QPs. Some 400
+	// MaxAnswers bounds the answers, 1 to 16,777,216; beside each there is room for the pacing of two Source QPs. Some 180
 	// octets for each are allocated at once.
 	MaxAnswers int
 	RingSize   int // octets of the ring buffer of events: a power of two, at least a page

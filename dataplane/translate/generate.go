@@ -1,3 +1,3 @@
 package translate
 
-//go:generate sh ../bpf/generate.sh translate event answer ready flow_key counters policy port pace total prefix_key
+//go:generate sh ../bpf/generate.sh translate event answer bucket ready flow_key counters policy port pace total prefix_key

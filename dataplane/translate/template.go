@@ -16,6 +16,10 @@ const (
 	atIPv6Port = 40
 	atIPv6Sum  = 46
 	icrcLen    = 4
+	bthFromEnd = roce.BTHLen + 16 + icrcLen
+
+	atIPv4TTL = 8
+	atIPv6TTL = 7
 )
 
 // icrcTables say by which bits the ICRC of a CNP changes with an octet of the IPv4 identification, high and low, and of
@@ -35,17 +39,21 @@ func icrcTables() (t [4][256]uint32) {
 	return t
 }
 
-// template fills in an answer's CNP. Source port and identification of c don't matter.
+// template fills in what a CNP has that is not its flow's. Source port and identification of c don't matter; the program
+// knows no flow label.
 func (a *translateReady) template(c roce.CNP) error {
-	c.SrcPort, c.IPID = 0, 0
-	b, err := roce.AppendCNP(a.Cnp[:0], &c)
+	c.SrcPort, c.IPID, c.FlowLabel = 0, 0, 0
+	b, err := roce.AppendCNP(make([]byte, 0, roce.CNPLenIPv6), &c)
 	if err != nil {
 		return fmt.Errorf("kernel translator: %w", err)
 	}
-	end := len(b) - icrcLen
-	a.Len, a.Icrc = uint32(len(b)), binary.LittleEndian.Uint32(b[end:])
+	be, end, bth := binary.BigEndian, len(b)-icrcLen, b[len(b)-bthFromEnd:]
+	a.SourceQp, a.Pkey, a.Tos, a.Ttl = c.DestQP, be.Uint16(bth[2:]), c.TOS, b[atIPv4TTL]
+	if c.Src.Is6() {
+		a.Ttl = b[atIPv6TTL]
+	}
+	a.Icrc = binary.LittleEndian.Uint32(b[end:])
 	clear(b[end:])
-	be := binary.BigEndian
 	var sum uint64
 	words := func(b []byte) {
 		for ; len(b) >= 2; b = b[2:] {

@@ -22,10 +22,15 @@
 #define FORMAT1_V6  40
 #define CNP_V4      60
 #define CNP_V6      80
+#define CNP_UDP     40
+#define CNP_OPCODE  0x81
+#define BECN        0x40
 #define ROCE_PORT   4791
 #define PORT_BASE   49152 // message.EventPortBase, EventPortCount
 #define PORT_COUNT  16384
+#define HASH_FACTOR 0x9E3779B97F4A7C15ULL
 #define SECOND      1000000000ULL
+#define WAKE        4000000 // nanoseconds
 
 // Outcomes, by their numbers in pnc.v1.Outcome.
 #define TRANSLATED     32
@@ -61,34 +66,41 @@ struct flow_key {
 	__u32 context;
 };
 
-// ready is one entry of the Source-QP map with its CNP made ready. It names its flow: an index that was looked up may
-// belong to another one by then.
-struct ready {
-	__u64           until; // CLOCK_MONOTONIC, nanoseconds; 0: no answer
-	struct flow_key key;
-	__u64           version;
-	__u32           source_qp;
-	__u32           pace; // index of the Source QP's pacing
-	__u32           icrc; // with source port and IPv4 identification zero
-	__u32           sum;  // of what the IPv4 header's, or the IPv6 UDP checksum covers, without those two and the ICRC
-	__u32           len;  // of cnp: 60 or 80
-	__u32           unused;
-	__u8            cnp[CNP_V6]; // from the IP header on, those fields and the checksum zero
+// bucket says which answers there are for flows of one hash: in each slot a tag of the hash, not zero, in the top 8 bits,
+// and the index of the answer; zero where there is none. It is one cache line.
+#define SLOTS 16
+struct bucket {
+	__u32 slots[SLOTS];
 };
 
-// answer is read and written under its lock.
+// ready is what a CNP has that is not of its flow, with its checksums made ready.
+struct ready {
+	__u64 version; // of the entry of the Source-QP map
+	__u32 source_qp;
+	__u32 pace; // index of the Source QP's pacing
+	__u32 icrc; // with source port and IPv4 identification zero
+	__u32 sum;  // of what the IPv4 header's, or the IPv6 UDP checksum covers, without those two and the ICRC
+	__u16 pkey;
+	__u8  tos, ttl;
+	__u32 unused;
+};
+
+// answer is one entry of the Source-QP map. It is read and written under its lock, and names its flow: an index that was
+// looked up may belong to another one by then. It is two cache lines.
 struct answer {
 	struct bpf_spin_lock lock;
-	__u32        unused;
-	struct ready ready;
+	__u32           unused;
+	__u64           until; // CLOCK_MONOTONIC, nanoseconds; 0: no answer
+	struct flow_key key;
+	struct ready    ready;
+	__u64           rest[5];
 };
 
 // pace is what one Source QP has used. The lock is that of the total.
 struct pace {
-	__u64 last;   // when it last sent
-	__u64 second; // when the current second began
-	__u32 used;   // sent in the current second
-	__u32 sent;   // whether it ever sent
+	__u64 last;  // when it last sent
+	__u32 since; // nanoseconds before that, less than a second, its current second began
+	__u32 used;  // sent in the current second; 0: none ever
 };
 
 struct total {
@@ -149,6 +161,7 @@ struct work {
 	__u8   unused[3];
 	__u64  frame; // octets
 	__u64  now;
+	__u64  woken; // when this processor last woke the reader of events
 	struct flow_key key;
 	struct ready    answer;
 	__u64  fib[sizeof(struct bpf_fib_lookup) / 8];
@@ -176,23 +189,27 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1); // set by user space
 	__type(key, __u32);
 	__type(value, struct pace);
 } paces SEC(".maps");
 
+// Mappable ones begin at a page, and so their elements at a cache line.
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1); // set by user space
 	__type(key, __u32);
 	__type(value, struct answer);
 } answers SEC(".maps");
 
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1); // set by user space
-	__type(key, struct flow_key);
-	__type(value, __u32);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); // set by user space: a power of two
+	__type(key, __u32);
+	__type(value, struct bucket);
 } flows SEC(".maps");
 
 struct {
@@ -237,6 +254,10 @@ struct {
 	__uint(max_entries, 4096); // set by user space
 	__type(value, struct event);
 } events SEC(".maps");
+
+// flow_seed is random and flow_mask the number of buckets less one.
+volatile const __u64 flow_seed;
+volatile const __u32 flow_mask;
 
 // How an octet of the IPv4 identification, high and low, and of the source port changes the ICRC.
 volatile const __u32 icrc_tables[4][256];
@@ -449,7 +470,13 @@ INLINE void submit(struct xdp_md *ctx, struct counters *c, struct work *w, struc
 	e->outcome = outcome;
 	e->length = w->length;
 	__builtin_memset(e->unused, 0, sizeof(e->unused));
-	bpf_ringbuf_submit(e, 0);
+	// A wake-up is an interrupt and a switch: not one for each event. A reader that is not woken looks from time to time.
+	__u64 wake = BPF_RB_NO_WAKEUP;
+	if (w->now - w->woken >= WAKE) {
+		wake = BPF_RB_FORCE_WAKEUP;
+		w->woken = w->now;
+	}
+	bpf_ringbuf_submit(e, wake);
 }
 
 INLINE int refuse(struct xdp_md *ctx, struct policy *p, struct counters *c, struct work *w, __u32 outcome)
@@ -470,12 +497,13 @@ INLINE __u32 take(struct policy *p, __u32 index, __u64 now, __u64 *receipt)
 	struct pace *q = bpf_map_lookup_elem(&paces, &index);
 	if (!t || !q)
 		return SEND_ERROR; // no array has such a hole
-	__u64 window = p->window, interval = p->interval, depth = p->depth, at;
+	__u64 window = p->window, interval = p->interval, depth = p->depth, at, second;
 	__u32 per_second = p->per_second;
 
 	bpf_spin_lock(&t->lock);
 	at = now < q->last ? q->last : now;
-	if (q->sent && (at - q->last < window || (at - q->second < SECOND && q->used >= per_second))) {
+	second = q->last - q->since;
+	if (q->used && (at - q->last < window || (at - second < SECOND && q->used >= per_second))) {
 		outcome = PACED;
 		goto out;
 	}
@@ -494,11 +522,11 @@ INLINE __u32 take(struct policy *p, __u32 index, __u64 now, __u64 *receipt)
 		goto out;
 	}
 	t->credit = credit - interval;
-	if (!q->sent || at - q->second >= SECOND) {
-		q->second = at;
+	if (!q->used || at - second >= SECOND) {
+		second = at;
 		q->used = 0;
 	}
-	q->sent = 1;
+	q->since = at - second;
 	q->last = at;
 	q->used++;
 	*receipt = ++t->receipt;
@@ -508,20 +536,84 @@ out:
 	return outcome;
 }
 
-// find gives the answer of the flow, as one copy.
-INLINE int find(struct work *w)
+// flow_hash is flowHash of answers.go.
+INLINE __u64 flow_hash(const struct flow_key *k)
 {
-	__u32 *index = bpf_map_lookup_elem(&flows, &w->key);
-	if (!index)
-		return 0;
-	__u32 i = *index;
-	struct answer *a = bpf_map_lookup_elem(&answers, &i);
-	if (!a)
-		return 0;
+	const __u64 *v = (const void *)k;
+	__u64 h = flow_seed;
+	UNROLL
+	for (int i = 0; i < sizeof(*k) / 8; i++) {
+		h = (h ^ v[i]) * HASH_FACTOR;
+		h ^= h >> 32;
+	}
+	return h;
+}
+
+// take_answer copies an answer, if it is one now and that of the flow.
+INLINE int take_answer(struct work *w, struct answer *a)
+{
+	const __u64 *x = (const void *)&w->key, *y = (const void *)&a->key;
 	bpf_spin_lock(&a->lock);
+	__u64 other = w->now >= a->until;
+	UNROLL
+	for (int i = 0; i < sizeof(w->key) / 8; i++)
+		other |= x[i] ^ y[i];
 	__builtin_memcpy(&w->answer, &a->ready, sizeof(a->ready));
 	bpf_spin_unlock(&a->lock);
-	return w->now < w->answer.until && same(&w->answer.key, &w->key, sizeof(w->key));
+	return !other;
+}
+
+// touch reads a value for its cache line only, early, so that it comes while something else is done.
+#define touch(x) ((void)*(volatile __typeof__(x) *)&(x))
+
+// place is where the answer of a flow may be.
+struct place {
+	struct bucket *bucket;
+	__u32 tag;
+};
+
+INLINE struct answer *at_slot(struct place *l, int i)
+{
+	__u32 slot = l->bucket->slots[i];
+	if (slot >> 24 != l->tag)
+		return NULL;
+	slot &= 0xFFFFFF;
+	return bpf_map_lookup_elem(&answers, &slot);
+}
+
+// locate looks up where the answer of the flow may be.
+INLINE void locate(struct work *w, struct place *l)
+{
+	__u64 h = flow_hash(&w->key);
+	__u32 n = h & flow_mask;
+	l->tag = (h >> 32) % 255 + 1;
+	l->bucket = bpf_map_lookup_elem(&flows, &n);
+	if (!l->bucket)
+		return;
+	for (int i = 0; i < SLOTS; i++) {
+		struct answer *a = at_slot(l, i);
+		if (!a)
+			continue;
+		touch(a->until);
+		__u32 pace = *(volatile __u32 *)&a->ready.pace;
+		struct pace *q = bpf_map_lookup_elem(&paces, &pace);
+		if (q)
+			touch(q->last);
+		return;
+	}
+}
+
+// find gives the answer of the flow, as one copy.
+INLINE int find(struct work *w, struct place *l)
+{
+	if (!l->bucket)
+		return 0;
+	for (int i = 0; i < SLOTS; i++) {
+		struct answer *a = at_slot(l, i);
+		if (a && take_answer(w, a))
+			return 1;
+	}
+	return 0;
 }
 
 // route finds the way to the sender, as for a packet of this host's own.
@@ -531,8 +623,8 @@ INLINE int route(struct xdp_md *ctx, struct work *w)
 	__builtin_memset(f, 0, sizeof(*f));
 	f->l4_protocol = IP_UDP;
 	f->ifindex = LOOPBACK;
-	f->tot_len = w->answer.len;
-	if (w->answer.len == CNP_V4) {
+	// No length: no MTU is less than a CNP.
+	if (w->length == FORMAT1_V4) {
 		f->family = AF_INET;
 		__builtin_memcpy(&f->ipv4_src, w->key.receiver + 12, 4);
 		__builtin_memcpy(&f->ipv4_dst, w->key.sender + 12, 4);
@@ -546,47 +638,52 @@ INLINE int route(struct xdp_md *ctx, struct work *w)
 	if (bpf_fib_lookup(ctx, f, sizeof(*f), 0) != BPF_FIB_LKUP_RET_SUCCESS)
 		return 0;
 	__u32 to = f->ifindex;
-	return bpf_map_lookup_elem(&ports, &to) != NULL;
+	return to == ctx->ingress_ifindex || bpf_map_lookup_elem(&ports, &to) != NULL;
 }
 
-INLINE void finish_ipv4(__u8 *ip, struct work *w, __u64 receipt)
+// The CNP is written in words, from the IP header on.
+
+// finish_udp writes from the UDP header to the ICRC.
+INLINE void finish_udp(__be32 *udp, struct work *w, __u32 port, __u32 sum, __u32 icrc)
+{
+	udp[0] = bpf_htonl(port << 16 | ROCE_PORT);
+	udp[1] = bpf_htonl(CNP_UDP << 16 | sum);
+	udp[2] = bpf_htonl((__u32)CNP_OPCODE << 24 | w->answer.pkey);
+	udp[3] = bpf_htonl(BECN << 24 | w->answer.source_qp);
+	udp[4] = udp[5] = udp[6] = udp[7] = udp[8] = 0;
+	udp[9] = bpf_htonl(__builtin_bswap32(icrc)); // in little-endian order
+}
+
+INLINE void finish_ipv4(__be32 *ip, struct work *w, __u64 receipt)
 {
 	__u32 id = (receipt - 1) % 0xFFFF + 1, port = PORT_BASE + receipt % PORT_COUNT;
 	OPAQUE(id); // bounds of the tables
 	OPAQUE(port);
-	__builtin_memcpy(ip, w->answer.cnp, CNP_V4);
-	ip[4] = id >> 8;
-	ip[5] = id;
-	ip[20] = port >> 8;
-	ip[21] = port;
-	__u16 sum = ~fold((__u64)w->answer.sum + id);
-	ip[10] = sum >> 8;
-	ip[11] = sum;
 	__u32 icrc = w->answer.icrc ^ icrc_tables[0][id >> 8 & 0xFF] ^ icrc_tables[1][id & 0xFF] ^
 		     icrc_tables[2][port >> 8 & 0xFF] ^ icrc_tables[3][port & 0xFF];
-	ip[56] = icrc;
-	ip[57] = icrc >> 8;
-	ip[58] = icrc >> 16;
-	ip[59] = icrc >> 24;
+	__u16 sum = ~fold((__u64)w->answer.sum + id);
+	const __be32 *sender = (const void *)w->key.sender, *receiver = (const void *)w->key.receiver;
+	ip[0] = bpf_htonl(0x45000000 | w->answer.tos << 16 | CNP_V4);
+	ip[1] = bpf_htonl(id << 16 | 0x4000); // Don't Fragment
+	ip[2] = bpf_htonl((__u32)w->answer.ttl << 24 | IP_UDP << 16 | sum);
+	ip[3] = receiver[3];
+	ip[4] = sender[3];
+	finish_udp(ip + IPV4_LEN / 4, w, port, 0, icrc);
 }
 
-INLINE void finish_ipv6(__u8 *ip, struct work *w, __u64 receipt)
+INLINE void finish_ipv6(__be32 *ip, struct work *w, __u64 receipt)
 {
 	__u32 port = PORT_BASE + receipt % PORT_COUNT;
 	OPAQUE(port);
-	__builtin_memcpy(ip, w->answer.cnp, CNP_V6);
-	ip[40] = port >> 8;
-	ip[41] = port;
 	__u32 icrc = w->answer.icrc ^ icrc_tables[2][port >> 8 & 0xFF] ^ icrc_tables[3][port & 0xFF];
-	ip[76] = icrc;
-	ip[77] = icrc >> 8;
-	ip[78] = icrc >> 16;
-	ip[79] = icrc >> 24;
 	__u16 sum = ~fold((__u64)w->answer.sum + port + __builtin_bswap32(icrc));
 	if (!sum)
 		sum = 0xFFFF;
-	ip[46] = sum >> 8;
-	ip[47] = sum;
+	ip[0] = bpf_htonl(6 << 28 | w->answer.tos << 20);
+	ip[1] = bpf_htonl(CNP_UDP << 16 | IP_UDP << 8 | w->answer.ttl);
+	__builtin_memcpy(ip + 2, w->key.receiver, 16);
+	__builtin_memcpy(ip + 6, w->key.sender, 16);
+	finish_udp(ip + IPV6_LEN / 4, w, port, sum, icrc);
 }
 
 // send makes the CNP out of the notification. Before a share is taken everything is there that it needs.
@@ -597,7 +694,7 @@ INLINE int send(struct xdp_md *ctx, struct policy *p, struct counters *c, struct
 		return up(c, UP_ROUTE);
 	if (!record(p, c, &e))
 		return up(c, UP_RING);
-	int length = w->answer.len == CNP_V4 ? CNP_V4 : CNP_V6;
+	int length = w->length == FORMAT1_V4 ? CNP_V4 : CNP_V6;
 	int spare = (int)w->frame - ETH_LEN - length;
 	if (bpf_xdp_adjust_head(ctx, spare)) {
 		if (e)
@@ -667,6 +764,8 @@ int translate(struct xdp_md *ctx)
 	int roce;
 	if (!read_flow(w, &roce))
 		return up(c, UP_FORMAT);
+	struct place l;
+	locate(w, &l);
 	if (!port->accepted || !within(&accept, w->from, w->v6))
 		return refuse(ctx, p, c, w, NOT_OUR_DOMAIN);
 	if (w->ttl < p->min_ttl)
@@ -675,7 +774,7 @@ int translate(struct xdp_md *ctx)
 		return refuse(ctx, p, c, w, NOT_ROCEV2);
 	if (!within(&served, w->key.sender, w->length == FORMAT1_V6))
 		return refuse(ctx, p, c, w, NOT_OUR_PREFIX);
-	if (!find(w))
+	if (!find(w, &l))
 		return up(c, UP_ANSWER);
 	return send(ctx, p, c, w);
 }

@@ -20,7 +20,15 @@ type translateAnswer struct {
 		Val uint32
 	}
 	Unused uint32
+	Until  uint64
+	Key    translateFlowKey
 	Ready  translateReady
+	Rest   [5]uint64
+}
+
+type translateBucket struct {
+	_     structs.HostLayout
+	Slots [16]uint32
 }
 
 type translateCounters struct {
@@ -58,11 +66,10 @@ type translateFlowKey struct {
 }
 
 type translatePace struct {
-	_      structs.HostLayout
-	Last   uint64
-	Second uint64
-	Used   uint32
-	Sent   uint32
+	_     structs.HostLayout
+	Last  uint64
+	Since uint32
+	Used  uint32
 }
 
 type translatePolicy struct {
@@ -96,16 +103,15 @@ type translatePrefixKey struct {
 
 type translateReady struct {
 	_        structs.HostLayout
-	Until    uint64
-	Key      translateFlowKey
 	Version  uint64
 	SourceQp uint32
 	Pace     uint32
 	Icrc     uint32
 	Sum      uint32
-	Len      uint32
+	Pkey     uint16
+	Tos      uint8
+	Ttl      uint8
 	Unused   uint32
-	Cnp      [80]uint8
 }
 
 type translateTotal struct {
@@ -132,6 +138,7 @@ type translateWork struct {
 	Unused   [3]uint8
 	Frame    uint64
 	Now      uint64
+	Woken    uint64
 	Key      translateFlowKey
 	Answer   translateReady
 	Fib      [8]uint64
@@ -154,6 +161,8 @@ const (
 	translateMapWorks      = "works"
 	translateProgShare     = "share"
 	translateProgTranslate = "translate"
+	translateVarFlowMask   = "flow_mask"
+	translateVarFlowSeed   = "flow_seed"
 	translateVarIcrcTables = "icrc_tables"
 	translateVarTurned     = "turned"
 	translateVarTurnedTo   = "turned_to"
@@ -226,6 +235,8 @@ type translateMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type translateVariableSpecs struct {
+	FlowMask   *ebpf.VariableSpec `ebpf:"flow_mask"`
+	FlowSeed   *ebpf.VariableSpec `ebpf:"flow_seed"`
 	IcrcTables *ebpf.VariableSpec `ebpf:"icrc_tables"`
 	Turned     *ebpf.VariableSpec `ebpf:"turned"`
 	TurnedTo   *ebpf.VariableSpec `ebpf:"turned_to"`
@@ -284,6 +295,8 @@ func (m *translateMaps) Close() error {
 //
 // It can be passed to loadTranslateObjects or ebpf.CollectionSpec.LoadAndAssign.
 type translateVariables struct {
+	FlowMask   *ebpf.Variable `ebpf:"flow_mask"`
+	FlowSeed   *ebpf.Variable `ebpf:"flow_seed"`
 	IcrcTables *ebpf.Variable `ebpf:"icrc_tables"`
 	Turned     *ebpf.Variable `ebpf:"turned"`
 	TurnedTo   *ebpf.Variable `ebpf:"turned_to"`

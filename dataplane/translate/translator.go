@@ -3,6 +3,7 @@ package translate
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 
 	"github.com/cilium/ebpf"
@@ -49,10 +50,15 @@ func open(c Config, turned bool) (*Translator, error) {
 		return nil, fmt.Errorf("kernel translator: read the program: %w", err)
 	}
 	spec.Maps[translateMapAnswers].MaxEntries = uint32(c.MaxAnswers)
-	spec.Maps[translateMapFlows].MaxEntries = uint32(c.MaxAnswers)
+	spec.Maps[translateMapFlows].MaxEntries = uint32(bucketsFor(c.MaxAnswers))
 	spec.Maps[translateMapPaces].MaxEntries = uint32(2 * c.MaxAnswers)
 	spec.Maps[translateMapEvents].MaxEntries = uint32(c.RingSize)
-	err = spec.Variables[translateVarIcrcTables].Set(icrcTables())
+	seed := rand.Uint64()
+	err = errors.Join(
+		spec.Variables[translateVarIcrcTables].Set(icrcTables()),
+		spec.Variables[translateVarFlowSeed].Set(seed),
+		spec.Variables[translateVarFlowMask].Set(uint32(bucketsFor(c.MaxAnswers)-1)),
+	)
 	if err == nil && turned {
 		err = spec.Variables[translateVarTurned].Set(uint32(1))
 	}
@@ -67,7 +73,7 @@ func open(c Config, turned bool) (*Translator, error) {
 		programs: o.translatePrograms, maps: o.translateMaps, vars: o.translateVariables,
 		closing: make(chan struct{}), attached: map[int]*Attachment{},
 	}
-	t.answers = newAnswers(&t.maps, c.MaxAnswers)
+	t.answers = newAnswers(&t.maps, c.MaxAnswers, seed)
 	t.prefixes = [2]prefixSet{{m: t.maps.Accept}, {m: t.maps.Served}}
 	if t.reader, err = ringbuf.NewReader(t.maps.Events); err != nil {
 		return nil, errors.Join(fmt.Errorf("kernel translator: %w", err), t.Close())

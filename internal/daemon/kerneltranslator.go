@@ -112,7 +112,7 @@ func (t *kernelTranslator) want(e *flowmap.Entry, now time.Time) {
 	defer t.answers.Unlock()
 	err := t.put(p, e.Key)
 	if errors.Is(err, translate.ErrFull) {
-		if err = p.Evict(); err == nil {
+		if err = p.Evict(kernelFlow(e.Key)); err == nil {
 			err = t.put(p, e.Key)
 		}
 	}
