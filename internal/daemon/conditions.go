@@ -158,7 +158,7 @@ func (d *Daemon) needed(cfg *config.Config, context string, p *parts) []unitSpec
 		}
 		out := d.contextSpecs(cfg, i, p)
 		if len(x.Taps) > 0 {
-			out = append(out, p.vpnTaps.spec(d.now))
+			out = append(out, p.vpnTaps.spec(p.learner.missed))
 		}
 		return out
 	}

@@ -137,10 +137,16 @@ func (k *kernelTap) adopt() error {
 	}
 	if !all || lostMADs {
 		k.l.missed() // what came by a new interface, or closed a connection, was not seen
+		k.dropPairs()
 	}
 	k.sweep(now) // what was followed, and can't be adopted, is watched
 	k.l.log.WithFields(logrus.Fields{"entries": n, "kept": len(entries)}).Info("took over what the program has followed since an earlier run")
 	return nil
+}
+
+// dropPairs forgets what is kept for a next process.
+func (k *kernelTap) dropPairs() {
+	_ = k.tap.DropPairs() // of one that is closed nothing is kept
 }
 
 // observe shows the map one packet.

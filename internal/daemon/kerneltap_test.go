@@ -258,6 +258,49 @@ func TestNoSweepBeforeWhatThereWasIsTakenOver(t *testing.T) {
 	}
 }
 
+// Of what is in doubt nothing is kept for a next process; what an earlier one has kept stays until it is taken over.
+func TestNothingIsKeptOfPairsInDoubt(t *testing.T) {
+	l := quietLearner()
+	l.pins.root = taptest.BPFFS(t)
+	k := openTap(t, l, tapSettings{tapChoice: tapChoice{program: true, mode: kernel.TCX}, ringMiB: 1, flows: 1024})
+	ip, err := roce.AppendPacket(nil, &roce.PacketSpec{
+		Src: netip.MustParseAddr("10.0.0.1"), Dst: netip.MustParseAddr("10.0.0.2"), SrcPort: 50000,
+		BTH: roce.BTH{Opcode: 0x0A, DestQP: 7, PSN: 1}, Body: make([]byte, 16),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	frame := taptest.Ethernet(ip)
+	var p roce.Packet
+	if err := errors.Join(k.tap.Try(frame, func(*kernel.Event) {}), roce.ParseEthernet(frame, &p)); err != nil {
+		t.Fatal(err)
+	}
+	key := kernel.KeyOf(&p)
+	if err := errors.Join(k.tap.KeepPair(key, kernel.Pair{SourceQP: 9, Source: 2}), k.tap.SetState(key, kernel.Followed)); err != nil {
+		t.Fatal(err)
+	}
+	kept := func() (n int) {
+		if err := k.tap.Pairs(func(kernel.Key, kernel.Pair) { n++ }); err != nil {
+			t.Error(err)
+		}
+		return n
+	}
+	k.Begin()
+	if n := kept(); n != 1 {
+		t.Errorf("%d pairs are kept before they are taken over", n)
+	}
+	l.mu.Lock()
+	k.adopted = true
+	l.mu.Unlock()
+	l.missed()
+	if n := kept(); n != 0 {
+		t.Errorf("%d pairs are kept", n)
+	}
+	if err := k.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // While two programs overlap in a reload, what the map wants to be shown is for the one that feeds it.
 func TestOnlyTheProgramThatFeedsTheMapIsTold(t *testing.T) {
 	l := quietLearner()

@@ -84,8 +84,18 @@ func newLearner(flows *flowmap.Map, notRoCEv2 *atomic.Uint64, now func() time.Ti
 }
 
 // missed holds the map's answers back until traffic agrees with them again: queue pairs may have been
-// reused while nobody looked.
-func (l *learner) missed() { l.flows.Doubt(l.now()) }
+// reused while nobody looked. A next process must not believe what is kept of them either, and a program is told of some at
+// a time.
+func (l *learner) missed() {
+	l.flows.Doubt(l.now())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, k := range l.kernels {
+		if k.adopted { // else it is an earlier process's
+			k.dropPairs()
+		}
+	}
+}
 
 // opener opens the learner's unit. What feeds the map meanwhile goes on: the unit takes over when it begins.
 func (l *learner) opener(s tapSettings) func() (runner, error) {

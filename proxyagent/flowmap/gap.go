@@ -11,18 +11,21 @@ import (
 //
 // A pair of RC streams answers again with the next response in sequence; without one for as long as
 // idleReset its next request ends it. UC has no responses: its pairs are learned anew. UD packets carry
-// their source QP and need no doubt.
+// their source QP and need no doubt. A tap that selects is told to watch them, of the settled ones some now and the others
+// with the Ticks that follow.
 func (m *Map) Doubt(now time.Time) {
 	at := now.UnixNano()
+	m.settled.doubtFrom(at)
 	for i := range m.shards {
 		sh := &m.shards[i]
 		sh.mu.Lock()
-		sh.unsettleAll()
+		sh.doubtSettled(at)
 		for _, s := range sh.streams {
-			sh.doubtGap(s, at, "the tap missed traffic")
+			sh.doubtGap(s, at, gapDetail)
 		}
 		sh.mu.Unlock()
 	}
+	m.settled.ask()
 }
 
 func (sh *shard) doubtGap(s *stream, at int64, why string) {

@@ -161,3 +161,10 @@ func (l *lab) hits(x, y flow) (hits, hx uint32) {
 	}
 	return 0, 0
 }
+
+// unsettleAll makes links of all settled pairs of the shard.
+func (sh *shard) unsettleAll() {
+	for e, ok := sh.oldestSettled(); ok; e, ok = sh.oldestSettled() {
+		sh.unsettle(e)
+	}
+}

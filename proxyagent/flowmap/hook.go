@@ -35,8 +35,8 @@ func (m *Map) linkRevoked(l *link) {
 	}
 }
 
-// settledRevoked is linkRevoked for a settled pair.
-func (m *Map) settledRevoked(e settledRef) {
+// settledChanged is answerChanged for the two directions of a settled pair.
+func (m *Map) settledChanged(e settledRef) {
 	f := m.onAnswer.Load()
 	if f == nil {
 		return

@@ -155,13 +155,19 @@ func (st *settledStore) look(r *settledPair, side uint8, k Key, at, ageAfter int
 		e.VLAN = p.key.vlan
 	}
 	v := Hit
+	doubted := flags&settledDoubted != 0
 	switch {
 	case r.revoked():
 		v = Contradicted
 	case at-seen > ageAfter:
 		v = Aged
+	case doubted:
+		v = Undecided
 	}
-	if v != Hit {
+	switch {
+	case doubted: // as that of a link that is suspended
+		e.SourceQP, e.State, e.LearnedAt = 0, StateUndecided, time.Time{}
+	case v != Hit:
 		e.SourceQP, e.Source, e.State = 0, SourceNone, v.state()
 	}
 	return e, v

@@ -52,6 +52,7 @@ type Map struct {
 // New makes an empty map. It panics on a configuration that Validate refuses.
 func New(cfg Config) *Map {
 	m := &Map{flows: xsync.NewMap[flowKey, slot](), tuples: xsync.NewMap[tupleKey, slot](), settleAfter: settleAfter}
+	m.settled.questions.perTick = questionsPerTick
 	if err := m.Reconfigure(cfg); err != nil {
 		panic(err)
 	}
@@ -114,6 +115,7 @@ func (m *Map) Tick(now time.Time) {
 		sh.expireExchanges(at)
 		sh.mu.Unlock()
 	}
+	m.settled.askMore()
 	m.sweep(at)
 	m.claims.shrink()
 	m.evict(at)

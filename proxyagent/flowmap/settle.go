@@ -123,6 +123,9 @@ func (sh *shard) unsettle(e settledRef) *link {
 	p := r.pair.Load()
 	l := &link{source: r.source(), votes: r.votes(), learned: st.time(r.learned.Load()), context: p.key.context,
 		hits: linkHitsMax / 2, confirmed: true}
+	if r.doubted() {
+		l.suspended, l.doubtAt = true, st.doubtedAt(r)
+	}
 	for side := range uint8(2) {
 		s := &stream{pair: p, qp: r.qp(side), side: side, vlan: p.key.vlan, pos: -1, transport: roce.TransportRC, link: l, packets: 1,
 			hasPort: true, port: r.port(side)}
@@ -151,7 +154,13 @@ func (sh *shard) unsettle(e settledRef) *link {
 	r.pair.Store(nil)
 	st.give(e)
 	sh.noteStale()
-	sh.settling(l) // unless what it is made for changes it
+	if !l.suspended {
+		sh.settling(l) // unless what it is made for changes it
+		return l
+	}
+	for _, s := range l.streams { // the tap must show them
+		sh.review(s)
+	}
 	return l
 }
 
@@ -175,7 +184,7 @@ func (sh *shard) revive(s *stream, r *settledPair) {
 		meta |= metaSeen
 	}
 	s.meta.Store(meta)
-	s.answer.Store(&answer{link: l, sourceQP: r.qp(1 - side), votes: l.votes, state: StateConfirmed, source: l.source,
+	s.answer.Store(&answer{link: l, sourceQP: r.qp(1 - side), votes: l.votes, state: StateConfirmed, source: l.source, suspended: l.suspended,
 		version: r.versionOf(side), learned: l.learned, changed: st.time(r.changed.Load()), detail: st.detail(r.extra.Load() >> settledDetailShift)})
 	s.lastAt = st.time(r.seen[side].Load())
 	s.lastSeen.Store(s.lastAt)
@@ -219,7 +228,7 @@ func (st *settledStore) find(k *streamKey) (found settledRef, ok bool) {
 func (sh *shard) pass(e settledRef, o *Observation, at int64) bool {
 	b, p := o.Before, o.Packet
 	r, side := sh.m.settled.at(e), e.side()
-	if b == nil || b.Sight != Followed || b.LastSeen.IsZero() || r.revoked() || p.BTH.Opcode.Transport() != roce.TransportRC ||
+	if b == nil || b.Sight != Followed || b.LastSeen.IsZero() || r.revoked() || r.doubted() || p.BTH.Opcode.Transport() != roce.TransportRC ||
 		p.SrcPort != r.port(side) || p.VLAN&vlanMask != r.tapVLAN(side) {
 		return false
 	}
@@ -325,11 +334,4 @@ func (sh *shard) evictSettled(s *stream, at int64) bool {
 		sh.remove(x, StateEvicted, at)
 	}
 	return true
-}
-
-// unsettleAll makes links of all settled pairs of the shard.
-func (sh *shard) unsettleAll() {
-	for e, ok := sh.oldestSettled(); ok; e, ok = sh.oldestSettled() {
-		sh.unsettle(e)
-	}
 }

@@ -32,8 +32,9 @@ const (
 	settledSourceShift = 48 // of the Source, 3 bits
 	settledRevoked     = 1 << 51
 	settledSeen        = 1 << 52 // and the next bit: data of the side was seen
-	settledVotesShift  = 54
-	settledVotesMax    = 1<<10 - 1 // so many or more
+	settledDoubted     = 1 << 54
+	settledVotesShift  = 55
+	settledVotesMax    = 1<<9 - 1 // so many or more
 	settledVersionBits = 40
 	settledVLANBits    = 12
 	settledDetailShift = 24
@@ -56,6 +57,7 @@ func (r *settledPair) tapVLAN(side uint8) uint16 {
 func (r *settledPair) votes() uint32  { return uint32(r.qps.Load() >> settledVotesShift) }
 func (r *settledPair) source() Source { return Source(r.qps.Load() >> settledSourceShift & 7) }
 func (r *settledPair) revoked() bool  { return r.qps.Load()&settledRevoked != 0 }
+func (r *settledPair) doubted() bool  { return r.qps.Load()&settledDoubted != 0 }
 
 func (r *settledPair) versionOf(side uint8) uint64 {
 	v := r.version.Load()
@@ -68,6 +70,9 @@ type settledStore struct {
 	count atomic.Int64 // pairs
 	slabs atomic.Pointer[[]*settledSlab]
 	index [shardCount]settledIndex
+
+	doubtAt   atomic.Int64 // of the last Doubt, the first in its tick; unix nanoseconds
+	questions questions
 
 	mu      sync.Mutex // guards what follows
 	free    uint32     // the first free pair, as its number + 1

@@ -37,7 +37,7 @@ func (m *Map) loseSettled(e settledRef) {
 	r := m.settled.at(e)
 	r.qps.Or(settledRevoked)
 	m.claims.settled = append(m.claims.settled, lostPair{e, r.seq.Load()})
-	m.settledRevoked(e)
+	m.settledChanged(e)
 }
 
 // liveSettled is live for a settled pair.

@@ -136,7 +136,7 @@ func (m *Map) Due(list []Telling, now time.Time) []Telling {
 	for marks := m.due.Load(); marks != 0 && len(list) < cap(list); marks &= marks - 1 {
 		list = m.shards[bits.TrailingZeros64(marks)].tellings(list, now.UnixNano())
 	}
-	return list
+	return m.settled.tellings(list)
 }
 
 func (sh *shard) tellings(list []Telling, now int64) []Telling {

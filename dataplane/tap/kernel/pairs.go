@@ -73,6 +73,21 @@ func (k *keptPairs) close() error {
 	return nil
 }
 
+// clear makes all words but the last empty.
+func (k *keptPairs) clear() error {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	if k.memory == nil {
+		return fmt.Errorf("kernel tap: map of pairs: %w", ErrClosed)
+	}
+	for i := range k.words[:len(k.words)-1] {
+		if w := &k.words[i]; w.Load() != 0 { // most have none
+			w.Store(0)
+		}
+	}
+	return nil
+}
+
 // at hands a place's word to fn. It returns ErrClosed after close.
 func (k *keptPairs) at(place uint32, v6 bool, fn func(*atomic.Uint64)) error {
 	k.mu.RLock()
@@ -106,6 +121,14 @@ func (t *Tap) DropPair(k Key) error {
 		return nil
 	}
 	return t.setPair(k, 0)
+}
+
+// DropPairs forgets what was kept of all flows. It costs no system call.
+func (t *Tap) DropPairs() error {
+	if t.kept == nil {
+		return nil
+	}
+	return t.kept.clear()
 }
 
 // setPair sets the word of a flow. Should another flow have taken the place meanwhile, nothing is kept of that.

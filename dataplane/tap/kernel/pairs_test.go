@@ -220,11 +220,20 @@ func TestPairThatCannotBeKeptIsDropped(t *testing.T) {
 	if got := pairsOf(t, k); len(got) != 0 {
 		t.Errorf("%+v", got)
 	}
-	if err := k.Close(); err != nil {
+	since := k.kept.since
+	follow(t, k, key, Pair{SourceQP: 7, Source: 1, LearnedAt: since})
+	if err := k.DropPairs(); err != nil || len(pairsOf(t, k)) != 0 {
+		t.Errorf("all dropped, but %+v, %v", pairsOf(t, k), err)
+	}
+	again, err := openPairs(k.pairs, minFlows, minFlows)
+	if err != nil || !again.since.Equal(since) {
+		t.Errorf("words count from %v, was %v; %v", again.since, since, err)
+	}
+	if err := errors.Join(again.close(), k.Close()); err != nil {
 		t.Fatal(err)
 	}
 	for name, err := range map[string]error{
-		"KeepPair": k.KeepPair(key, Pair{Source: 1}), "DropPair": k.DropPair(key), "Pairs": k.Pairs(func(Key, Pair) {}),
+		"KeepPair": k.KeepPair(key, Pair{Source: 1}), "DropPair": k.DropPair(key), "DropPairs": k.DropPairs(), "Pairs": k.Pairs(func(Key, Pair) {}),
 	} {
 		if !errors.Is(err, ErrClosed) {
 			t.Errorf("%s: %v", name, err)
