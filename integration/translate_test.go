@@ -27,9 +27,9 @@ import (
 const inKernel = "  translate: kernel\n  translate_interfaces: [eth1, eth2]\n"
 
 // takesXDP lets an interface of a node take what XDP sends from its veth peer: it needs a program of its own.
-func takesXDP(t *testing.T, b *bed.Bed, node, iface string) {
+func takesXDP(t *testing.T, l *lab.Lab, node, iface string) {
 	t.Helper()
-	err := inNode(b.Lab, node, func() error {
+	err := inNode(l, node, func() error {
 		prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.XDP, Flags: unix.BPF_F_XDP_HAS_FRAGS, License: "Apache-2.0", Instructions: asm.Instructions{
 			asm.Mov.Imm(asm.R0, 2), asm.Return(), // XDP_PASS
 		}})
@@ -119,7 +119,7 @@ func TestTranslatesInTheKernel(t *testing.T) {
 	for _, family := range []int{4, 6} {
 		t.Run(fmt.Sprintf("IPv%d", family), func(t *testing.T) {
 			b, p := upBed(t, edited(t, "proxy.pncd.yaml", "  taps:", inKernel+"  taps:")), bed.PlanFor(family)
-			takesXDP(t, b, bed.Sender, "eth1")
+			takesXDP(t, b.Lab, bed.Sender, "eth1")
 			seen := captureCNPs(t, b, bed.Sender)
 			if err := b.Mark(testContext(t), true); err != nil {
 				t.Fatal(err)
@@ -273,7 +273,7 @@ func checkKernelEnds(t *testing.T, b *bed.Bed, p bed.Plan, seen *wireCNPs, more 
 	}
 	gone("in user space")
 	more(20)
-	takesXDP(t, b, bed.Router, "eth2")
+	takesXDP(t, b.Lab, bed.Router, "eth2")
 	if err := reload(inKernel); err == nil || !strings.Contains(err.Error(), "eth2: another XDP program is on the interface") {
 		t.Errorf("with another program there: %v", err)
 	}

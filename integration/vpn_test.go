@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -45,8 +46,8 @@ const (
 	vpnGreen = 0x2222
 )
 
-// vpnPE is the proxy's configuration; place is where green is.
-func vpnPE(place string) string {
+// vpnPE is the proxy's configuration; place is where green is, and proxy more lines of its section.
+func vpnPE(place, proxy string) string {
 	return fmt.Sprintf(`node: pe
 enabled: true
 contexts:
@@ -56,7 +57,7 @@ contexts:
 proxy:
   ipv4: 192.0.2.1
   taps: [eth6]
-  accept_from: [192.0.2.0/24]
+%s  accept_from: [192.0.2.0/24]
   senders:
     - {prefix: 10.1.0.0/24}
     - {prefix: 10.1.0.0/24, context: blue}
@@ -68,7 +69,7 @@ proxy:
       - {id: 300, context: gone}
       - {id: 400, sender: 10.1.0.2, receiver: 10.2.0.2, source_qp: 0x777, context: green}
       - {id: 500, sender: 10.1.0.2, receiver: 10.2.0.2, source_qp: 0x888}
-`, place)
+`, place, proxy)
 }
 
 const vpnCN = `node: cn
@@ -114,7 +115,7 @@ var greenVRF = []string{
 	"ip route add 10.2.0.0/24 via 10.3.0.2 dev eth4 table 100", closesTable,
 }
 
-func upVPN(t *testing.T, place string, green []string) *nrpLab {
+func upVPN(t *testing.T, place, proxy string, green []string) *nrpLab {
 	t.Helper()
 	t.Parallel()
 	l := &nrpLab{seen: map[string]*cnps{}, igpLab: &igpLab{
@@ -129,7 +130,7 @@ func upVPN(t *testing.T, place string, green []string) *nrpLab {
 		inNamespace("green", "eth3", "10.3.0.2/24", "eth4", "10.2.0.1/24", "10.1.0.0/24 via 10.3.0.1")...)
 	cn = append(cn, "ip addr add 192.0.2.2/24 dev eth5")
 	l.build([]igpNode{
-		{name: "pe", image: "pncd", forwards: true, exec: pe, conf: vpnPE(place)},
+		{name: "pe", image: "pncd", forwards: true, exec: pe, conf: vpnPE(place, proxy)},
 		{name: "cn", image: "pncd", forwards: true, exec: cn, conf: vpnCN},
 		host("blues", "10.1.0.2", "10.1.0.1"), host("bluer", "10.2.0.2", "10.2.0.1"),
 		host("greens", "10.1.0.2", "10.1.0.1"), host("greenr", "10.2.0.2", "10.2.0.1"), host("home", "10.1.0.2", "10.1.0.9"),
@@ -350,13 +351,13 @@ func (l *nrpLab) isolated() {
 // other.
 func TestVPNsWithTheSameAddressesNeverMeet(t *testing.T) {
 	needLab(t)
-	upVPN(t, "table: 100, mark: 0x64", greenTable).isolated()
+	upVPN(t, "table: 100, mark: 0x64", "", greenTable).isolated()
 }
 
 func TestVPNOnAVRFDevice(t *testing.T) {
 	needLab(t)
 	needVRF(t)
-	upVPN(t, "device: vrf-green", greenVRF).isolated()
+	upVPN(t, "device: vrf-green", "", greenVRF).isolated()
 }
 
 // needVRF skips where the kernel has no VRF devices.
@@ -366,4 +367,49 @@ func needVRF(t *testing.T) {
 	if err != nil {
 		t.Skipf("the kernel has no VRF devices: %v: %s", err, out)
 	}
+}
+
+// vpnInKernel lets the kernel take what comes in by eth5 and send to green's senders, behind eth3.
+const vpnInKernel = "  translate: kernel\n  translate_interfaces: [eth3, eth5]\n"
+
+// In the kernel likewise: it sends into the VPN that has a table here, by that one alone, and leaves the other to user space.
+func TestVPNsWithTheSameAddressesNeverMeetInTheKernel(t *testing.T) {
+	needLab(t)
+	upVPN(t, "table: 100, mark: 0x64", vpnInKernel, greenTable).inKernel()
+}
+
+func (l *nrpLab) inKernel() {
+	t := l.t
+	takesXDP(t, l.Lab, "greens", "eth1")
+	stopBlue, _ := l.congest("blue", vpnBlue)
+	stopGreen, _ := l.congest("green", vpnGreen)
+	l.eventually("decisions of the kernel", func() string {
+		counted, err := ledgerOf(l.ctx, l.pe, "proxy")
+		up, err2 := passedOn(l.ctx, l.pe)
+		if err := errors.Join(err, err2); err != nil {
+			return err.Error()
+		}
+		if decided := counted.received - up; decided < 100 {
+			return fmt.Sprintf("%d of %d", decided, counted.received)
+		}
+		return ""
+	})
+	l.only("blues", qpsFrom(vpnBlue)...)
+	l.only("greens", qpsFrom(vpnGreen)...)
+	l.only("home")
+	stopBlue()
+	stopGreen()
+	l.eventually("as many CNPs as outcomes", func() string {
+		now, err := ledgerOf(l.ctx, l.pe, "proxy")
+		if got := l.seen["blues"].count() + l.seen["greens"].count(); err != nil || now.by["translated"] != uint64(got) || now.sum != now.received {
+			return fmt.Sprintf("%d translated, %d CNPs, %d received, %d outcomes, %v", now.by["translated"], got, now.received, now.sum, err)
+		}
+		return ""
+	})
+}
+
+func TestVPNOnAVRFDeviceInTheKernel(t *testing.T) {
+	needLab(t)
+	needVRF(t)
+	upVPN(t, "device: vrf-green", vpnInKernel, greenVRF).inKernel()
 }

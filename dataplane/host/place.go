@@ -39,6 +39,7 @@ var ErrOpen = errors.New("the VPN is not closed")
 // look is what a place is at one time.
 type look struct {
 	id    string // of the namespace or device
+	table uint32 // the place's routing table; 0 for a namespace
 	local map[netip.Addr]struct{}
 }
 
@@ -65,6 +66,7 @@ func (p Place) look(h *Host, families []int) (look, error) {
 			return l, err
 		}
 	}
+	l.table = table
 	if p.Namespace == "" {
 		for _, f := range families {
 			if err := p.closed(h, f, table); err != nil {

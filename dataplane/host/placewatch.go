@@ -27,6 +27,10 @@ type PlaceWatch struct {
 	end      context.CancelFunc // of Run's follower
 
 	local atomic.Pointer[map[netip.Addr]struct{}] // replaced, never modified
+	table atomic.Uint32
+
+	// OnLook, when set before Run, is called after each look at the place that Run takes.
+	OnLook func()
 }
 
 // WatchPlace looks at a place for the first time. families are those of the addresses sent to, unix.AF_INET and
@@ -47,9 +51,17 @@ func WatchPlace(p Place, families []int, log logrus.FieldLogger) (*PlaceWatch, e
 		return nil, fmt.Errorf("%s: %w", p, err)
 	}
 	w.first = l.id
-	w.local.Store(&l.local)
+	w.seen(&l)
 	return w, nil
 }
+
+func (w *PlaceWatch) seen(l *look) {
+	w.local.Store(&l.local)
+	w.table.Store(l.table)
+}
+
+// Table gives the place's routing table at the last look; 0 for a namespace.
+func (w *PlaceWatch) Table() uint32 { return w.table.Load() }
 
 // IsLocal reports whether an address was one of this host's own in the VPN at the last look.
 func (w *PlaceWatch) IsLocal(a netip.Addr) bool {
@@ -113,7 +125,10 @@ func (w *PlaceWatch) round(h *Host) error {
 	case err == nil && l.id != w.first:
 		err = errReplaced
 	case err == nil:
-		w.local.Store(&l.local)
+		w.seen(&l)
+		if w.OnLook != nil {
+			w.OnLook()
+		}
 		return nil
 	case errors.Is(err, netlink.ErrDumpInterrupted):
 		return err // once more, later

@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"errors"
 	"fmt"
+	"math"
 	"net/netip"
 	"sync"
 	"time"
@@ -14,22 +15,29 @@ import (
 	"pncd/dataplane/tap/kernel"
 )
 
-// Flow names a flow as a notification does.
+// Flow names a flow as a notification does: of format 1 by Destination QP, of format 2 by UDP source port and NRP Selector ID.
 type Flow struct {
 	Sender, Receiver netip.Addr
 	DestQP           uint32 // 24 bits
+	Format2          bool
+	SrcPort          uint16
+	NRP              uint32
 }
 
-// Answer is what the Source-QP map says of a flow, and how its CNPs look.
+// Answer is what the Source-QP map says of a flow, or the NRP map, and how its CNPs look.
 type Answer struct {
 	CNP     roce.CNP  // without source port and IPv4 identification; Dst and DestQP are the sender's
-	Until   time.Time // when it stops being one unless it is Put again
-	Version uint64    // given back in events
+	Until   time.Time // when it stops being one unless it is Put again; zero: never
+	Context uint32    // of the flow: its Source QP is paced apart from those of other contexts; 0: the default one
+	Table   uint32    // the routing table of the context, by which alone the CNP goes; 0: as what this host sends. Linux 6.6
+	Version uint64    // given back in events, as is NRPVersion
+	// NRPVersion is that of the NRP map's entry, with format 2.
+	NRPVersion uint64
 }
 
 // sourceQP is what pacing goes by.
 type sourceQP struct {
-	context uint32 // 0 is the default one, the only one of the program
+	context uint32 // 0 is the default one
 	sender  netip.Addr
 	qp      uint32
 }
@@ -90,7 +98,7 @@ func (t *Translator) Answers() int {
 	return len(t.answers.entries)
 }
 
-// Has reports whether a flow has an answer, and until when it is one.
+// Has reports whether a flow has an answer, and until when it is one; zero: without end.
 func (t *Translator) Has(f Flow) (until time.Time, ok bool) {
 	t.answers.mu.Lock()
 	defer t.answers.mu.Unlock()
@@ -127,13 +135,21 @@ func (t *Translator) Flows() []Flow {
 }
 
 func (f *Flow) key() translateFlowKey {
-	return translateFlowKey{Sender: f.Sender.As16(), Receiver: f.Receiver.As16(), DestQp: f.DestQP}
+	k := translateFlowKey{Sender: f.Sender.As16(), Receiver: f.Receiver.As16(), Name: f.DestQP}
+	if f.Format2 {
+		const format2 = 1 << 31 // FORMAT2 of the program
+		k.Name, k.Nrp = format2|uint32(f.SrcPort), f.NRP
+	}
+	return k
 }
 
 func (a *answers) put(f Flow, ans *Answer) error {
 	var clock kernel.WallClock
 	clock.Compare(time.Now())
-	v := translateAnswer{Key: f.key(), Until: clock.Mono(ans.Until), Ready: translateReady{Version: ans.Version}}
+	v := translateAnswer{Key: f.key(), Until: math.MaxUint64, Ready: translateReady{Version: ans.Version, NrpVersion: ans.NRPVersion, Table: ans.Table}}
+	if !ans.Until.IsZero() {
+		v.Until = clock.Mono(ans.Until)
+	}
 	if err := v.Ready.template(ans.CNP); err != nil {
 		return err
 	}
@@ -154,7 +170,7 @@ func (a *answers) put(f Flow, ans *Answer) error {
 			return fmt.Errorf("kernel translator: answer: %w", ErrFull)
 		}
 	}
-	p, err := a.pacing(sourceQP{0, ans.CNP.Dst, ans.CNP.DestQP})
+	p, err := a.pacing(sourceQP{ans.Context, ans.CNP.Dst, ans.CNP.DestQP})
 	if err == nil {
 		a.use(p)
 		v.Ready.Pace = p.index

@@ -12,7 +12,7 @@ import (
 )
 
 // flowOf is the flow of a Destination QP between two hosts; its Source QP is 0x1000 more.
-func flowOf(qp uint32) Flow { return Flow{here4, receiver4, qp} }
+func flowOf(qp uint32) Flow { return Flow{Sender: here4, Receiver: receiver4, DestQP: qp} }
 
 func putFlow(k *Translator, qp uint32) error {
 	return k.Put(flowOf(qp), Answer{CNP: roce.CNP{Src: receiver4, Dst: here4, DestQP: 0x1000 + qp}, Until: time.Now().Add(time.Hour), Version: 1})

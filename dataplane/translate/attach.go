@@ -21,12 +21,14 @@ type Attachment struct {
 	ifIndex int
 	mac     [6]byte
 	native  bool
+	inVRF   bool
 	link    link.Link
 }
 
 // Attach puts the program on an interface of the network namespace of the calling thread: in the driver, or where that
 // has no XDP, in the stack. Notifications that come in by it are decided when accepted, else they are not of the
-// domain; CNPs may leave by it.
+// domain; CNPs may leave by it. By an interface of a VRF none are accepted: nothing that comes in there is for a socket
+// outside of it.
 //
 // Errors wrap kernel.ErrNoInterface, ErrPermission, ErrNotSupported and ErrBusy, and ErrVLAN and ErrClosed.
 func (t *Translator) Attach(name string, accepted bool) (*Attachment, error) {
@@ -53,6 +55,13 @@ func (t *Translator) Attach(name string, accepted bool) (*Attachment, error) {
 		return fail(ErrClosed)
 	}
 	a := &Attachment{t: t, name: name, ifIndex: attrs.Index, mac: [6]byte(attrs.HardwareAddr)}
+	if attrs.MasterIndex != 0 {
+		master, err := netlink.LinkByIndex(attrs.MasterIndex)
+		if err != nil {
+			return fail(fmt.Errorf("look up what it is part of: %w", err))
+		}
+		a.inVRF = master.Type() == "vrf"
+	}
 	if a.link, a.native, err = attach(t.programs.Translate, attrs.Index); err != nil {
 		return fail(err)
 	}
@@ -67,7 +76,7 @@ func (t *Translator) Attach(name string, accepted bool) (*Attachment, error) {
 // write tells the program of the interface.
 func (a *Attachment) write(accepted bool) error {
 	port := translatePort{Mac: a.mac}
-	if accepted {
+	if accepted && !a.inVRF {
 		port.Accepted = 1
 	}
 	return a.t.maps.Ports.Update(uint32(a.ifIndex), &port, ebpf.UpdateAny)

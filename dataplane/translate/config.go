@@ -32,6 +32,7 @@ type Config struct {
 type Policy struct {
 	OwnIPv4, OwnIPv6 netip.Addr // our addresses as a proxy; one may be invalid
 	Port             uint16     // UDP destination port
+	PortFormat2      uint16     // that of format 2; 0: there is none
 	AcceptFrom       []netip.Prefix
 	MinTTL           uint8
 	Served           []netip.Prefix
@@ -83,6 +84,8 @@ func (p *Policy) Validate() error {
 		return bad("OwnIPv6", "%v is not an IPv6 address", p.OwnIPv6)
 	case p.Port == 0:
 		return bad("Port", "required")
+	case p.PortFormat2 == p.Port:
+		return bad("PortFormat2", "%d is that of format 1", p.PortFormat2)
 	case p.Window < 0:
 		return bad("Window", "%v is negative", p.Window)
 	case p.PerSecond < 1, p.TotalPerSecond < 1, p.TotalBurst < 1:

@@ -17,6 +17,7 @@ import (
 	"pncd/proxyagent/evidence"
 	"pncd/proxyagent/flowmap"
 	"pncd/proxyagent/message"
+	"pncd/proxyagent/nrpmap"
 	"pncd/proxyagent/translator"
 )
 
@@ -56,13 +57,26 @@ func (k knowledge) Lookup(key flowmap.Key, _ time.Time) (flowmap.Entry, flowmap.
 	return e, x.verdict
 }
 
-// LookupTuple is for format 2, which only user space reads.
-func (k knowledge) LookupTuple(flowmap.Tuple, time.Time) (flowmap.Entry, flowmap.Verdict) {
-	return flowmap.Entry{}, flowmap.Miss
+// portOf is the UDP source port of a flow of the test.
+func portOf(k flowmap.Key) uint16 { return 50000 + uint16(k.DestQP) }
+
+// LookupTuple is for format 2.
+func (k knowledge) LookupTuple(t flowmap.Tuple, now time.Time) (flowmap.Entry, flowmap.Verdict) {
+	return k.Lookup(flowmap.Key{Context: t.Context, Sender: t.Sender, Receiver: t.Receiver, DestQP: uint32(t.SrcPort - 50000)}, now)
+}
+
+// LookupTupleAlone is LookupTuple: each port is one flow's.
+func (k knowledge) LookupTupleAlone(t flowmap.Tuple, now time.Time) (flowmap.Entry, flowmap.Verdict) {
+	return k.LookupTuple(t, now)
 }
 
 // shares are the program's, for the translator behind it.
-type shares struct{ *Translator }
+type shares struct {
+	*Translator
+	want func(translator.Flow2)
+}
+
+func (s shares) Want(f translator.Flow2, _ time.Time) { s.want(f) }
 
 func (s shares) Take(context uint32, sender netip.Addr, qp uint32) (evidence.Outcome, uint64, error) {
 	o, receipt, err := s.Translator.Take(context, sender, qp)
@@ -76,15 +90,16 @@ type user struct {
 	wire keeper
 }
 
-func newUser(t *testing.T, cfg translator.Config, flows knowledge) *user {
+func newUser(t *testing.T, cfg translator.Config, flows knowledge, nrps *nrpmap.Map) *user {
 	t.Helper()
 	rec, err := evidence.NewRecorder(evidence.Config{Capacity: 16})
 	if err != nil {
 		t.Fatal(err)
 	}
 	u := &user{rec: rec}
+	cfg.Contexts = u.contexts()
 	u.Translator, err = translator.New(cfg, translator.Deps{
-		FlowMap: flows, Local: translator.LocalFunc(func(a netip.Addr) bool { return a == localSender }),
+		FlowMap: flows, NRPs: nrps, Local: translator.LocalFunc(func(a netip.Addr) bool { return a == localSender }),
 		Sender: &u.wire, Recorder: rec, Now: time.Now,
 	})
 	if err != nil {
@@ -94,10 +109,27 @@ func newUser(t *testing.T, cfg translator.Config, flows knowledge) *user {
 	return u
 }
 
+// contexts of the test, with numbers in the Source-QP map: and one of them that the program can't send to.
+var contexts = map[string]uint32{"blue": 1, "red": 2, "elsewhere": 3}
+
+func (u *user) contexts() (out []translator.Context) {
+	for name, id := range contexts {
+		out = append(out, translator.Context{
+			Name: name, ID: id, ServedPrefixes: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/23"), netip.MustParsePrefix("2001:db8:2::/47")},
+			Local: translator.LocalFunc(func(netip.Addr) bool { return false }), Sender: &u.wire,
+		})
+	}
+	return out
+}
+
 // one gives the outcome of a datagram, and its CNP.
-func (u *user) one(dg translator.Datagram, now time.Time) (evidence.Record, []byte) {
+func (u *user) one(dg translator.Datagram, format2 bool, now time.Time) (evidence.Record, []byte) {
 	u.wire.packet = u.wire.packet[:0]
-	u.Process([]translator.Datagram{dg}, now)
+	var h translator.Handler = u
+	if format2 {
+		h = u.Format2()
+	}
+	h.Process([]translator.Datagram{dg}, now)
 	return u.rec.List(evidence.Filter{}, 1)[0], u.wire.packet
 }
 
@@ -109,6 +141,10 @@ type differential struct {
 	*bench
 	r         *rand.Rand
 	flows     knowledge
+	nrps      *nrpmap.Map
+	installed map[translator.Flow2]bool // flows of format 2 that the program has had an answer for
+	err       error                     // of keeping them
+	vpnKeys   []flowmap.Key
 	keys      []flowmap.Key
 	reference *user
 	behind    *user
@@ -121,6 +157,8 @@ type differential struct {
 	decided   map[evidence.Outcome]int // by the program
 	up        int
 	sent      map[uint32]int // XDP actions
+	vpns      map[string]int // CNPs by the program into VPNs
+	byNRP     int            // decisions by the program with a Source QP of the NRP map
 }
 
 func (d *differential) now() time.Time { return d.start.Add(d.at) }
@@ -135,21 +173,92 @@ func newDifferential(t *testing.T) *differential {
 	clock.Compare(start)
 	d := &differential{
 		bench: b, r: rand.New(rand.NewPCG(1, 2)), flows: knowledge{}, policy: testPolicy(), start: start, mono: clock.Mono(start),
-		buf: make([]byte, 512), decided: map[evidence.Outcome]int{}, sent: map[uint32]int{},
+		buf: make([]byte, 512), decided: map[evidence.Outcome]int{}, sent: map[uint32]int{}, vpns: map[string]int{},
 	}
 	cfg := d.userConfig()
-	d.reference, d.behind = newUser(t, cfg, d.flows), newUser(t, cfg, d.flows)
-	if err := d.behind.Share(func(used uint64) (translator.Shares, error) { return shares{b.Translator}, b.SetReceipts(used) }); err != nil {
+	d.nrps, d.installed = nrpmap.New(1000), map[translator.Flow2]bool{}
+	d.reference, d.behind = newUser(t, cfg, d.flows, d.nrps), newUser(t, cfg, d.flows, d.nrps)
+	d.nrps.OnChange(func() { d.follow2(func(translator.Flow2) bool { return true }) })
+	if err := d.behind.Share(func(used uint64) (translator.Shares, error) {
+		return shares{b.Translator, func(f translator.Flow2) { d.err = errors.Join(d.err, d.put2(f)) }}, b.SetReceipts(used)
+	}); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range []struct{ sender, receiver netip.Addr }{
 		{here4, receiver4}, {there4, receiver4}, {here6, receiver6}, {there6, receiver6}, {silent4, receiver4}, {lost4, receiver4}, {localSender, receiver4},
 	} {
 		for qp := range uint32(6) {
-			d.keys = append(d.keys, flowmap.Key{Sender: s.sender, Receiver: s.receiver, DestQP: 0x100 + qp})
+			k := flowmap.Key{Sender: s.sender, Receiver: s.receiver, DestQP: 0x100 + qp}
+			d.keys = append(d.keys, k)
+			if s.sender == here4 || s.sender == here6 || s.sender == there4 { // the last one without a route in a VPN
+				for _, k.Context = range contexts {
+					d.vpnKeys = append(d.vpnKeys, k)
+				}
+			}
 		}
 	}
 	return d
+}
+
+// put2 gives the program the answer of a flow of format 2 as it is now, or takes it back.
+func (d *differential) put2(f translator.Flow2) error {
+	flow := Flow{Sender: f.Sender, Receiver: f.Receiver, Format2: true, SrcPort: f.SrcPort, NRP: f.NRP}
+	r, ok := d.behind.Resolve(f, d.flows, d.now())
+	at, here := d.place.vpns[r.Name]
+	if !ok || r.Name != "" && !here {
+		return d.Remove(flow)
+	}
+	d.installed[f] = true
+	a := Answer{
+		CNP:     roce.CNP{Src: f.Receiver, Dst: f.Sender, TOS: roce.DefaultCNPTOS, PKey: r.PKey, DestQP: r.SourceQP},
+		Context: r.Context, Table: at.table, Version: r.Entry.Version, NRPVersion: r.NRPVersion,
+	}
+	if a.Version != 0 {
+		a.Until = d.now().Add(time.Duration(1+d.r.IntN(60)) * 500 * time.Millisecond)
+	}
+	return d.Put(flow, a)
+}
+
+// follow2 brings answers of format 2 to what they are now.
+func (d *differential) follow2(which func(translator.Flow2) bool) {
+	for f := range d.installed {
+		if which(f) {
+			d.err = errors.Join(d.err, d.put2(f))
+		}
+	}
+}
+
+// remap changes the NRP map: entries for Source QPs and for VPNs, of which one does not exist.
+func (d *differential) remap() error {
+	k := d.keys[d.r.IntN(len(d.keys))]
+	m := nrpmap.Mapping{Key: nrpmap.Key{NRP: uint32(d.r.IntN(8))}, Context: []string{"blue", "red", "elsewhere", "nowhere"}[d.r.IntN(4)]}
+	if d.r.IntN(2) == 0 {
+		m.Sender, m.Receiver, m.SourceQP = k.Sender, k.Receiver, 0x1000+uint32(d.r.IntN(12))
+		m.Context = []string{"", "blue", "red", "elsewhere"}[d.r.IntN(4)]
+	}
+	if d.r.IntN(4) == 0 {
+		if err := d.nrps.Delete(m.Key); !errors.Is(err, nrpmap.ErrNotFound) {
+			return err
+		}
+		return nil
+	}
+	_, err := d.nrps.Set([]nrpmap.Mapping{m}, d.now())
+	return err
+}
+
+// relearnVPN gives some flow of a VPN another state.
+func (d *differential) relearnVPN() {
+	k := d.vpnKeys[d.r.IntN(len(d.vpnKeys))]
+	d.version++
+	d.flows[k] = known{version: d.version, qp: 0x1000 + uint32(d.r.IntN(12)), pkey: uint16(d.r.IntN(3))}
+	if d.r.IntN(5) == 0 {
+		d.flows[k] = known{version: d.version, verdict: flowmap.Verdict(d.r.IntN(7))}
+	} else {
+		x := d.flows[k]
+		x.verdict = flowmap.Hit
+		d.flows[k] = x
+	}
+	d.follow2(func(f translator.Flow2) bool { return f.Sender == k.Sender && f.Receiver == k.Receiver })
 }
 
 func (d *differential) userConfig() translator.Config {
@@ -163,7 +272,7 @@ func (d *differential) userConfig() translator.Config {
 // relearn gives some flow another state, in both maps; the kernel gets no answer for some that are known.
 func (d *differential) relearn() error {
 	k := d.keys[d.r.IntN(len(d.keys))]
-	f := Flow{k.Sender, k.Receiver, k.DestQP}
+	f := Flow{Sender: k.Sender, Receiver: k.Receiver, DestQP: k.DestQP}
 	d.version++
 	x := known{version: d.version, verdict: flowmap.Verdict(d.r.IntN(7))}
 	if d.r.IntN(6) > 0 {
@@ -213,7 +322,14 @@ func (d *differential) newPolicy() error {
 		p.Window = 1 // the translator in user space takes zero for the default
 	}
 	d.policy = p
-	return errors.Join(d.SetPolicy(p), d.reference.Reconfigure(d.userConfig()), d.behind.Reconfigure(d.userConfig()))
+	reconfigure := func(u *user) error {
+		cfg := d.userConfig()
+		cfg.Contexts = u.contexts()
+		return u.Reconfigure(cfg)
+	}
+	err := errors.Join(d.SetPolicy(p), reconfigure(d.reference), reconfigure(d.behind))
+	d.follow2(func(translator.Flow2) bool { return true })
+	return err
 }
 
 // probe is one notification, and what the stack would make of it.
@@ -222,6 +338,7 @@ type probe struct {
 	payload []byte
 	ifindex uint32
 	stray   bool // it is not one for our socket
+	format2 bool
 }
 
 func (d *differential) next() probe {
@@ -251,11 +368,26 @@ func (d *differential) next() probe {
 		}
 	}
 	payload, err := n.Append(nil)
+	port, format2 := uint16(testPort), chance(2)
+	if format2 {
+		n2 := message.Notification2{Src: n.Src, Dst: n.Dst, SrcPort: portOf(k), DstPort: n.DstPort, Proto: n.Proto, NRP: uint32(r.IntN(9))}
+		if chance(20) {
+			n2.SrcPort = uint16(r.Uint32())
+		}
+		if chance(40) {
+			n2.NRP = r.Uint32()
+		}
+		payload, err = n2.Append(nil)
+		if at := len(payload) - 7; chance(3) { // what is reserved doesn't matter
+			payload[at], payload[at+2] = byte(r.Uint32()), byte(r.Uint32())
+		}
+		port = testPort2
+	}
 	if err != nil {
 		panic(err)
 	}
-	p := probe{payload: payload, ifindex: d.place.inner}
-	p.outer = outer{from: node4, to: own4, port: testPort, fromPort: uint16(r.Uint32()), ttl: 255}
+	p := probe{payload: payload, ifindex: d.place.inner, format2: format2}
+	p.outer = outer{from: node4, to: own4, port: port, fromPort: uint16(r.Uint32()), ttl: 255}
 	if chance(3) {
 		p.from, p.to = node6, own6
 	}
@@ -274,7 +406,7 @@ func (d *differential) next() probe {
 	if chance(20) {
 		p.payload = make([]byte, r.IntN(64))
 		if chance(4) {
-			p.payload = make([]byte, 20+24*r.IntN(2))
+			p.payload = make([]byte, []int{16, 20, 40, 44}[r.IntN(4)])
 		}
 		for i := range p.payload {
 			p.payload[i] = byte(r.Uint32())
@@ -291,7 +423,7 @@ func (d *differential) next() probe {
 	case 3:
 		p.padTo = 60 + r.IntN(40)
 	case 4:
-		p.stray, p.port = true, testPort+1
+		p.stray, p.port = true, testPort+2
 	case 5:
 		p.stray, p.to = true, netip.MustParseAddr("192.0.2.2")
 		p.from = node4
@@ -343,13 +475,13 @@ func (d *differential) compare() error {
 		return nil
 	}
 	dg := d.datagram(&p)
-	want, packet := d.reference.one(dg, d.now())
+	want, packet := d.reference.one(dg, p.format2, d.now())
 	if action == xdpPass {
 		if !bytes.Equal(out, frame) {
 			return fmt.Errorf("%+v: passed on, and changed:\n%x\n%x", p, frame, out)
 		}
 		d.up++
-		got, cnp := d.behind.one(dg, d.now())
+		got, cnp := d.behind.one(dg, p.format2, d.now())
 		if got.Outcome != want.Outcome || !bytes.Equal(cnp, packet) || got.Err != want.Err || got.Translation.Receipt != want.Translation.Receipt {
 			return fmt.Errorf("%+v: behind the program %v %x (%s), reference %v %x (%s)", p, got.Outcome, cnp, got.Err, want.Outcome, packet, want.Err)
 		}
@@ -370,7 +502,10 @@ func (d *differential) compareDecided(p *probe, action uint32, out []byte, want 
 	if action != xdpDrop {
 		cnp = out[14:]
 		to := d.place.inner
-		if action == xdpRedirect {
+		if name := want.Flow.Context; name != "" {
+			to = d.place.vpns[name].port
+			d.vpns[name]++
+		} else if action == xdpRedirect {
 			to = d.place.outer
 		}
 		next, own := d.place.next[to], d.place.macs[to]
@@ -382,9 +517,14 @@ func (d *differential) compareDecided(p *probe, action uint32, out []byte, want 
 		}
 	}
 	t := &want.Translation
+	qp := t.Entry.SourceQP
+	if m, ok := d.nrps.Lookup(want.Flow.NRP, want.Flow.Sender, want.Flow.Receiver); p.format2 && t.NRPVersion != 0 && ok && m.ForQP() {
+		qp = m.SourceQP
+		d.byNRP++
+	}
 	if evidence.Outcome(e.Outcome) != want.Outcome || !bytes.Equal(cnp, packet) || e.Receipt != t.Receipt ||
 		e.From != netip.AddrPortFrom(t.Node, t.EventPort) || e.To != p.to || e.TTL != p.ttl || !bytes.Equal(e.Payload, p.payload) ||
-		e.IfIndex != int(p.ifindex) || e.Version != t.Entry.Version || e.SourceQP != t.Entry.SourceQP {
+		e.IfIndex != int(p.ifindex) || e.Version != t.Entry.Version || e.SourceQP != qp || e.NRP != t.NRPVersion {
 		return fmt.Errorf("%+v:\nprogram   %d %+v %x\nreference %v %+v %x", p, action, e, cnp, want.Outcome, want, packet)
 	}
 	return nil
@@ -416,6 +556,15 @@ func TestDecidesAsTheReference(t *testing.T) {
 				if err := d.relearn(); err != nil {
 					return err
 				}
+				d.relearnVPN()
+			}
+			if i < 50 || d.r.IntN(100) == 0 {
+				if err := d.remap(); err != nil {
+					return err
+				}
+			}
+			if d.err != nil {
+				return d.err
 			}
 			if d.r.IntN(1000) == 0 {
 				if err := d.newPolicy(); err != nil {
@@ -438,6 +587,9 @@ func TestDecidesAsTheReference(t *testing.T) {
 		if d.decided[evidence.Outcome(o)] < n/2000 {
 			t.Errorf("%v: %d of %d", pncv1.Outcome(o), d.decided[evidence.Outcome(o)], n)
 		}
+	}
+	if d.vpns["blue"] < n/1000 || d.vpns["red"] < n/1000 || d.vpns["elsewhere"] != 0 || d.byNRP < n/1000 {
+		t.Errorf("decided of VPNs %v, by an NRP's Source QP %d", d.vpns, d.byNRP)
 	}
 	if d.sent[xdpTx] < n/200 || d.sent[xdpRedirect] < n/200 {
 		t.Errorf("actions %v", d.sent)

@@ -1,4 +1,4 @@
-// Package translate is the translator in the kernel: an XDP program that turns notifications of format 1 into CNPs,
+// Package translate is the translator in the kernel: an XDP program that turns notifications into CNPs,
 // from answers that user space gave it, without user space. It decides what it can decide as package
 // proxyagent/translator does, which is the reference, and lets everything else pass untouched, so that it comes to that one by its socket.
 //
@@ -7,7 +7,7 @@
 //
 //   - notifications while the policy is not in force;
 //   - a UDP checksum that is wrong or, over IPv6, missing;
-//   - another length than that of format 1, and addresses that no flow has;
+//   - another length than those of the port's format, and addresses that no flow has;
 //   - flows without an answer here, or with one that is too old;
 //   - senders for whom the kernel has no route as for a forwarded packet, no neighbour, or a way by another interface
 //     than those attached: without forwarding on the loopback interface (net.ipv4.ip_forward, net.ipv6.conf.all.forwarding) that
@@ -25,7 +25,12 @@
 //
 // # Answers
 //
-// An answer holds its CNP, built by package roce, in which only receipt number and checksums are filled in. It is
+// For format 1 an answer is by addresses and Destination QP. For format 2 it is by what the notification names: addresses, UDP source port and
+// NRP Selector ID. Which entry of the NRP map, which VPN and which flow that means, and whether its sender is one that the VPN
+// serves, is decided by who puts the answer, as is when one of those changes and it has to go; the program never looks from one VPN into
+// another. A VPN that has a routing table in this network namespace may have answers, and its CNPs go by that table alone.
+//
+// An answer holds the ICRC and sums of its CNP, as package roce builds it, to which the receipt number is added. It is
 // read and written under a lock and names its flow, so that a look-up can't meet with another one's. Remove and Put are in
 // force when they return.
 //

@@ -26,6 +26,7 @@ type Event struct {
 	Payload  []byte // valid until the function that it was handed to returns
 	SourceQP uint32 // of the answer, where one was found
 	Version  uint64 // likewise
+	NRP      uint64 // likewise: NRPVersion
 	Receipt  uint64 // of the CNP; zero when none was sent
 }
 
@@ -95,7 +96,7 @@ func (e *Event) decode(b []byte, clock *kernel.WallClock) bool {
 		At: clock.Wall(h.At), Took: time.Duration(h.Took), Outcome: Outcome(h.Outcome), IfIndex: int(h.Ifindex),
 		From: netip.AddrPortFrom(netip.AddrFrom16(h.From).Unmap(), networkOrder(h.FromPort)),
 		To:   netip.AddrFrom16(h.To).Unmap(), TTL: h.Ttl, Payload: h.Payload[:h.Length],
-		SourceQP: h.SourceQp, Version: h.Version, Receipt: h.Receipt,
+		SourceQP: h.SourceQp, Version: h.Version, NRP: h.NrpVersion, Receipt: h.Receipt,
 	}
 	return true
 }

@@ -32,7 +32,7 @@ func flowHash(seed uint64, k *translateFlowKey) uint64 {
 	ne := binary.NativeEndian
 	h := seed
 	for _, v := range [...]uint64{
-		ne.Uint64(k.Sender[:8]), ne.Uint64(k.Sender[8:]), ne.Uint64(k.Receiver[:8]), ne.Uint64(k.Receiver[8:]), pair(k.DestQp, k.Context),
+		ne.Uint64(k.Sender[:8]), ne.Uint64(k.Sender[8:]), ne.Uint64(k.Receiver[:8]), ne.Uint64(k.Receiver[8:]), pair(k.Name, k.Nrp),
 	} {
 		h = (h ^ v) * factor
 		h ^= h >> 32

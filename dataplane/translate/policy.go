@@ -72,7 +72,7 @@ func (t *Translator) SetPolicy(p Policy) error {
 		Interval: uint64(interval), Depth: uint64(interval) * uint64(p.TotalBurst),
 		MinTtl: p.MinTTL,
 	}
-	next.Port = networkOrder(p.Port)
+	next.Port, next.Port2 = networkOrder(p.Port), networkOrder(p.PortFormat2)
 	if p.OwnIPv4.IsValid() {
 		next.Own4, next.Families = p.OwnIPv4.As4(), hasIPv4
 	}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"testing"
@@ -12,6 +14,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/vishvananda/netlink"
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"pncd/dataplane/tap/taptest"
 )
@@ -33,7 +36,10 @@ var (
 	receiver6      = netip.MustParseAddr("2001:db8:9::9")
 )
 
-const testPort = 1021
+const (
+	testPort  = 1021
+	testPort2 = 1022 // of format 2
+)
 
 // place is a namespace with two interfaces, va and wa, behind which the senders are.
 type place struct {
@@ -41,6 +47,13 @@ type place struct {
 	inner, outer uint32 // indexes of va and wa
 	macs         map[uint32][6]byte
 	next         map[uint32][6]byte // of the neighbours
+	vpns         map[string]vpn
+}
+
+// vpn is a VPN in the place: its senders have addresses that those of the other VPNs have, too.
+type vpn struct {
+	table uint32
+	port  uint32 // index of its interface
 }
 
 func newPlace(t testing.TB) *place {
@@ -97,8 +110,53 @@ func newPlace(t testing.TB) *place {
 		}
 		p.macs[*l.index], p.next[*l.index] = [6]byte(own), [6]byte(mac)
 	}
+	p.vpns = map[string]vpn{}
+	for i, name := range []string{"blue", "red"} {
+		p.addVPN(t, b, name, i)
+	}
 	forward(t, a)
 	return p
+}
+
+// addVPN makes a routing table with an interface, behind which the senders of here4 and here6 are, and no route for others.
+func (p *place) addVPN(t testing.TB, far *taptest.NS, name string, i int) {
+	t.Helper()
+	port := name + "0"
+	if err := taptest.Veth(p.ns, port, far, name+"1"); err != nil {
+		t.Fatal(err)
+	}
+	next, err := far.MAC(name + "1")
+	own, err2 := p.ns.MAC(port)
+	if err := errors.Join(err, err2, p.ns.Do(func() error {
+		l, err := netlink.LinkByName(port)
+		if err != nil {
+			return err
+		}
+		p.vpns[name] = vpn{uint32(100 + i), uint32(l.Attrs().Index)}
+		p.macs[uint32(l.Attrs().Index)], p.next[uint32(l.Attrs().Index)] = [6]byte(own), [6]byte(next)
+		for _, x := range []struct{ own, gate, to string }{
+			{fmt.Sprintf("10.9.%d.1/24", 10+i), fmt.Sprintf("10.9.%d.2", 10+i), "198.51.100.0/24"},
+			{fmt.Sprintf("fd09:%d::1/64", 10+i), fmt.Sprintf("fd09:%d::2", 10+i), "2001:db8:2:1::/64"},
+		} {
+			addr, err := netlink.ParseAddr(x.own)
+			to, err2 := netlink.ParseIPNet(x.to)
+			if err := errors.Join(err, err2); err != nil {
+				return err
+			}
+			addr.Flags = unix.IFA_F_NODAD
+			gate := net.ParseIP(x.gate)
+			if err := errors.Join(
+				netlink.AddrAdd(l, addr),
+				netlink.NeighSet(&netlink.Neigh{LinkIndex: l.Attrs().Index, IP: gate, HardwareAddr: next, State: netlink.NUD_PERMANENT}),
+				netlink.RouteAdd(&netlink.Route{LinkIndex: l.Attrs().Index, Dst: to, Gw: gate, Table: 100 + i}),
+			); err != nil {
+				return err
+			}
+		}
+		return nil
+	})); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // forward switches forwarding on: without it the kernel tells the program no way.
@@ -113,7 +171,7 @@ func forward(t testing.TB, ns *taptest.NS) {
 
 func testPolicy() Policy {
 	return Policy{
-		OwnIPv4: own4, OwnIPv6: own6, Port: testPort,
+		OwnIPv4: own4, OwnIPv6: own6, Port: testPort, PortFormat2: testPort2,
 		AcceptFrom: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("2001:db8:ffff::/48")},
 		Served:     []netip.Prefix{netip.MustParsePrefix("198.51.0.0/16"), netip.MustParsePrefix("2001:db8:2::/48")},
 		MinTTL:     250, Window: 50 * time.Microsecond, PerSecond: 1000, TotalPerSecond: 100_000, TotalBurst: 1000, RecordOneIn: 1,

@@ -20,6 +20,8 @@
 #define UDP_LEN     8
 #define FORMAT1_V4  16
 #define FORMAT1_V6  40
+#define FORMAT2_V4  20
+#define FORMAT2_V6  44
 #define CNP_V4      60
 #define CNP_V6      80
 #define CNP_UDP     40
@@ -46,7 +48,7 @@
 // Why a notification to us goes on to user space.
 #define UP_DISABLED 0
 #define UP_CHECKSUM 1
-#define UP_FORMAT   2 // another length than format 1's, or addresses that no flow has
+#define UP_FORMAT   2 // another length than those of the port's format, or addresses that no flow has
 #define UP_ANSWER   3 // no answer, or one that is too old
 #define UP_ROUTE    4 // no way to the sender by an interface of ours, or no neighbour there
 #define UP_RING     5 // it was to be recorded, and there was no room
@@ -59,11 +61,14 @@ struct prefix_key {
 	__u8  addr[16];
 };
 
+// flow_key is what a notification names. In format 2 that is not the flow's VPN but its NRP Selector ID: which one that
+// stands for is in the answer.
+#define FORMAT2 0x80000000
 struct flow_key {
 	__u8  sender[16]; // IPv4 as IPv4-mapped
 	__u8  receiver[16];
-	__u32 dest_qp;
-	__u32 context;
+	__u32 name; // Destination QP; in format 2 FORMAT2 and the UDP source port
+	__u32 nrp;  // in format 2
 };
 
 // bucket says which answers there are for flows of one hash: in each slot a tag of the hash, not zero, in the top 8 bits,
@@ -75,14 +80,15 @@ struct bucket {
 
 // ready is what a CNP has that is not of its flow, with its checksums made ready.
 struct ready {
-	__u64 version; // of the entry of the Source-QP map
+	__u64 version;     // of the entry of the Source-QP map; 0: none
+	__u64 nrp_version; // of that of the NRP map; 0: none
 	__u32 source_qp;
 	__u32 pace; // index of the Source QP's pacing
 	__u32 icrc; // with source port and IPv4 identification zero
 	__u32 sum;  // of what the IPv4 header's, or the IPv6 UDP checksum covers, without those two and the ICRC
 	__u16 pkey;
 	__u8  tos, ttl;
-	__u32 unused;
+	__u32 table; // the routing table of the sender's VPN; 0: none
 };
 
 // answer is one entry of the Source-QP map. It is read and written under its lock, and names its flow: an index that was
@@ -93,7 +99,7 @@ struct answer {
 	__u64           until; // CLOCK_MONOTONIC, nanoseconds; 0: no answer
 	struct flow_key key;
 	struct ready    ready;
-	__u64           rest[5];
+	__u64           rest[4];
 };
 
 // pace is what one Source QP has used. The lock is that of the total.
@@ -119,11 +125,12 @@ struct policy {
 	__u64  depth;    // nanoseconds of credit that the full bucket holds
 	__u32  per_second;
 	__be16 port;
-	__u8   min_ttl;
-	__u8   families; // 1: IPv4, 2: IPv6
+	__be16 port2; // of format 2; 0: none
 	__u8   own4[4];
 	__u8   own6[16];
-	__u8   unused[4];
+	__u8   min_ttl;
+	__u8   families; // 1: IPv4, 2: IPv6
+	__u8   unused[2];
 };
 
 // port is an interface that the program is on.
@@ -136,13 +143,13 @@ struct event {
 	__u64  at;
 	__u64  took; // nanoseconds
 	__u64  receipt;
-	__u64  version;
+	__u64  version, nrp_version;
 	__u8   from[16], to[16];
-	__u8   payload[FORMAT1_V6];
+	__u8   payload[FORMAT2_V6];
 	__u32  ifindex;
 	__u32  source_qp;
 	__be16 from_port;
-	__u8   ttl, outcome, length, unused[3];
+	__u8   ttl, outcome, length, unused[7];
 };
 
 struct counters {
@@ -155,10 +162,11 @@ struct counters {
 // work is what is known of the packet.
 struct work {
 	__u8   from[16], to[16];
-	__u8   payload[FORMAT1_V6];
+	__u8   payload[FORMAT2_V6];
 	__be16 from_port;
 	__u8   ttl, length, v6;
-	__u8   unused[3];
+	__u8   format2, flow6; // whether it is of format 2, and names IPv6 addresses
+	__u8   unused[5];
 	__u64  frame; // octets
 	__u64  now;
 	__u64  woken; // when this processor last woke the reader of events
@@ -323,6 +331,12 @@ INLINE int up(struct counters *c, __u32 why)
 #define NOT_OURS -1
 #define OURS     -2 // else one of the reasons to go on
 
+// TAKE takes a payload of n octets.
+#define TAKE(n) (octets == UDP_LEN + (n) && data + (n) <= end) { \
+	__builtin_memcpy(w->payload, data, n);                  \
+	sum = add(sum, u, UDP_LEN + (n));                       \
+}
+
 // read_udp takes the datagram after sum, that of the pseudo header without the length.
 INLINE int read_udp(struct work *w, struct udp_header *u, void *end, __u32 octets, __u64 sum)
 {
@@ -332,18 +346,28 @@ INLINE int read_udp(struct work *w, struct udp_header *u, void *end, __u32 octet
 	w->from_port = u->src;
 	w->length = octets - UDP_LEN;
 	const void *data = u + 1;
-	if (octets == UDP_LEN + FORMAT1_V4 && data + FORMAT1_V4 <= end) {
-		__builtin_memcpy(w->payload, data, FORMAT1_V4);
-		sum = add(sum, u, UDP_LEN + FORMAT1_V4);
-	} else if (octets == UDP_LEN + FORMAT1_V6 && data + FORMAT1_V6 <= end) {
-		__builtin_memcpy(w->payload, data, FORMAT1_V6);
-		sum = add(sum, u, UDP_LEN + FORMAT1_V6);
+	if (!w->format2) {
+		if TAKE(FORMAT1_V4)
+		else if TAKE(FORMAT1_V6)
+		else
+			return UP_FORMAT;
 	} else {
-		return UP_FORMAT;
+		if TAKE(FORMAT2_V4)
+		else if TAKE(FORMAT2_V6)
+		else
+			return UP_FORMAT;
 	}
+	w->flow6 = w->length >= FORMAT1_V6;
 	if (given ? fold(sum + len) != 0xFFFF : w->v6)
 		return UP_CHECKSUM;
 	return OURS;
+}
+
+// to_us says whether a UDP port is one of ours, and takes the format that it is for.
+INLINE int to_us(struct work *w, struct policy *p, __be16 port)
+{
+	w->format2 = port != p->port;
+	return port == p->port || (p->port2 && port == p->port2);
 }
 
 INLINE int read_ipv4(struct xdp_md *ctx, struct work *w, struct policy *p, void *data, void *end)
@@ -351,7 +375,7 @@ INLINE int read_ipv4(struct xdp_md *ctx, struct work *w, struct policy *p, void 
 	struct ipv4_header *h = data + ETH_LEN;
 	struct udp_header *u = (void *)(h + 1);
 	if ((void *)(u + 1) > end || h->version != 0x45 || h->proto != IP_UDP || h->frag & bpf_htons(0x3FFF) ||
-	    u->dst != p->port || !(p->families & 1) || !same(&h->dst, p->own4, 4))
+	    !to_us(w, p, u->dst) || !(p->families & 1) || !same(&h->dst, p->own4, 4))
 		return NOT_OURS;
 	__u32 total = bpf_ntohs(h->total);
 	w->frame = bpf_xdp_get_buff_len(ctx);
@@ -369,7 +393,7 @@ INLINE int read_ipv6(struct xdp_md *ctx, struct work *w, struct policy *p, void 
 	struct ipv6_header *h = data + ETH_LEN;
 	struct udp_header *u = (void *)(h + 1);
 	if ((void *)(u + 1) > end || bpf_ntohl(h->version) >> 28 != 6 || h->next != IP_UDP ||
-	    u->dst != p->port || !(p->families & 2) || !same(h->dst, p->own6, 16))
+	    !to_us(w, p, u->dst) || !(p->families & 2) || !same(h->dst, p->own6, 16))
 		return NOT_OURS;
 	__u32 payload = bpf_ntohs(h->payload);
 	w->frame = bpf_xdp_get_buff_len(ctx);
@@ -416,7 +440,7 @@ INLINE int read_flow(struct work *w, int *roce)
 {
 	const __u8 *at;
 	int hosts;
-	if (w->length == FORMAT1_V4) {
+	if (!w->flow6) {
 		map4(w->key.sender, w->payload);
 		map4(w->key.receiver, w->payload + 4);
 		hosts = host4(w->key.sender + 12) && host4(w->key.receiver + 12);
@@ -428,8 +452,13 @@ INLINE int read_flow(struct work *w, int *roce)
 		at = w->payload + 32;
 	}
 	*roce = at[2] == ROCE_PORT >> 8 && at[3] == (ROCE_PORT & 0xFF) && at[4] == IP_UDP;
-	w->key.dest_qp = at[5] << 16 | at[6] << 8 | at[7];
-	w->key.context = 0;
+	if (w->format2) {
+		w->key.name = FORMAT2 | at[0] << 8 | at[1];
+		w->key.nrp = (__u32)at[8] << 24 | at[9] << 16 | at[10] << 8 | at[11];
+	} else {
+		w->key.name = at[5] << 16 | at[6] << 8 | at[7];
+		w->key.nrp = 0;
+	}
 	return hosts;
 }
 
@@ -460,10 +489,11 @@ INLINE void submit(struct xdp_md *ctx, struct counters *c, struct work *w, struc
 	e->took = clock() - w->now;
 	e->receipt = receipt;
 	e->version = answered ? w->answer.version : 0;
+	e->nrp_version = answered ? w->answer.nrp_version : 0;
 	e->source_qp = answered ? w->answer.source_qp : 0;
 	__builtin_memcpy(e->from, w->from, 16);
 	__builtin_memcpy(e->to, w->to, 16);
-	__builtin_memcpy(e->payload, w->payload, FORMAT1_V6);
+	__builtin_memcpy(e->payload, w->payload, FORMAT2_V6);
 	e->ifindex = ctx->ingress_ifindex;
 	e->from_port = w->from_port;
 	e->ttl = w->ttl;
@@ -616,7 +646,8 @@ INLINE int find(struct work *w, struct place *l)
 	return 0;
 }
 
-// route finds the way to the sender, as for a packet of this host's own.
+// route finds the way to the sender, as for a packet of this host's own, or in a VPN: by its table and no other, for what that has
+// no route for would go to somebody else with the same address.
 INLINE int route(struct xdp_md *ctx, struct work *w)
 {
 	struct bpf_fib_lookup *f = (void *)w->fib;
@@ -624,7 +655,7 @@ INLINE int route(struct xdp_md *ctx, struct work *w)
 	f->l4_protocol = IP_UDP;
 	f->ifindex = LOOPBACK;
 	// No length: no MTU is less than a CNP.
-	if (w->length == FORMAT1_V4) {
+	if (!w->flow6) {
 		f->family = AF_INET;
 		__builtin_memcpy(&f->ipv4_src, w->key.receiver + 12, 4);
 		__builtin_memcpy(&f->ipv4_dst, w->key.sender + 12, 4);
@@ -635,7 +666,12 @@ INLINE int route(struct xdp_md *ctx, struct work *w)
 		if (w->key.sender[0] == 0xFE && (w->key.sender[1] & 0xC0) == 0x80)
 			return 0; // link-local: which link is not known
 	}
-	if (bpf_fib_lookup(ctx, f, sizeof(*f), 0) != BPF_FIB_LKUP_RET_SUCCESS)
+	__u32 flags = 0;
+	if (w->answer.table) {
+		f->tbid = w->answer.table;
+		flags = BPF_FIB_LOOKUP_DIRECT | BPF_FIB_LOOKUP_TBID;
+	}
+	if (bpf_fib_lookup(ctx, f, sizeof(*f), flags) != BPF_FIB_LKUP_RET_SUCCESS)
 		return 0;
 	__u32 to = f->ifindex;
 	return to == ctx->ingress_ifindex || bpf_map_lookup_elem(&ports, &to) != NULL;
@@ -694,7 +730,7 @@ INLINE int send(struct xdp_md *ctx, struct policy *p, struct counters *c, struct
 		return up(c, UP_ROUTE);
 	if (!record(p, c, &e))
 		return up(c, UP_RING);
-	int length = w->length == FORMAT1_V4 ? CNP_V4 : CNP_V6;
+	int length = w->flow6 ? CNP_V6 : CNP_V4;
 	int spare = (int)w->frame - ETH_LEN - length;
 	if (bpf_xdp_adjust_head(ctx, spare)) {
 		if (e)
@@ -772,7 +808,8 @@ int translate(struct xdp_md *ctx)
 		return refuse(ctx, p, c, w, TTL_TOO_LOW);
 	if (!roce)
 		return refuse(ctx, p, c, w, NOT_ROCEV2);
-	if (!within(&served, w->key.sender, w->length == FORMAT1_V6))
+	// Of format 2 the prefixes are those of the VPN: who put the answer has looked.
+	if (!w->format2 && !within(&served, w->key.sender, w->flow6))
 		return refuse(ctx, p, c, w, NOT_OUR_PREFIX);
 	if (!find(w, &l))
 		return up(c, UP_ANSWER);

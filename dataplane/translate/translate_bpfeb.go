@@ -23,7 +23,7 @@ type translateAnswer struct {
 	Until  uint64
 	Key    translateFlowKey
 	Ready  translateReady
-	Rest   [5]uint64
+	Rest   [4]uint64
 }
 
 type translateBucket struct {
@@ -40,29 +40,30 @@ type translateCounters struct {
 }
 
 type translateEvent struct {
-	_        structs.HostLayout
-	At       uint64
-	Took     uint64
-	Receipt  uint64
-	Version  uint64
-	From     [16]uint8
-	To       [16]uint8
-	Payload  [40]uint8
-	Ifindex  uint32
-	SourceQp uint32
-	FromPort uint16
-	Ttl      uint8
-	Outcome  uint8
-	Length   uint8
-	Unused   [3]uint8
+	_          structs.HostLayout
+	At         uint64
+	Took       uint64
+	Receipt    uint64
+	Version    uint64
+	NrpVersion uint64
+	From       [16]uint8
+	To         [16]uint8
+	Payload    [44]uint8
+	Ifindex    uint32
+	SourceQp   uint32
+	FromPort   uint16
+	Ttl        uint8
+	Outcome    uint8
+	Length     uint8
+	Unused     [7]uint8
 }
 
 type translateFlowKey struct {
 	_        structs.HostLayout
 	Sender   [16]uint8
 	Receiver [16]uint8
-	DestQp   uint32
-	Context  uint32
+	Name     uint32
+	Nrp      uint32
 }
 
 type translatePace struct {
@@ -81,11 +82,12 @@ type translatePolicy struct {
 	Depth     uint64
 	PerSecond uint32
 	Port      uint16
-	MinTtl    uint8
-	Families  uint8
+	Port2     uint16
 	Own4      [4]uint8
 	Own6      [16]uint8
-	Unused    [4]uint8
+	MinTtl    uint8
+	Families  uint8
+	Unused    [2]uint8
 }
 
 type translatePort struct {
@@ -102,16 +104,17 @@ type translatePrefixKey struct {
 }
 
 type translateReady struct {
-	_        structs.HostLayout
-	Version  uint64
-	SourceQp uint32
-	Pace     uint32
-	Icrc     uint32
-	Sum      uint32
-	Pkey     uint16
-	Tos      uint8
-	Ttl      uint8
-	Unused   uint32
+	_          structs.HostLayout
+	Version    uint64
+	NrpVersion uint64
+	SourceQp   uint32
+	Pace       uint32
+	Icrc       uint32
+	Sum        uint32
+	Pkey       uint16
+	Tos        uint8
+	Ttl        uint8
+	Table      uint32
 }
 
 type translateTotal struct {
@@ -130,12 +133,14 @@ type translateWork struct {
 	_        structs.HostLayout
 	From     [16]uint8
 	To       [16]uint8
-	Payload  [40]uint8
+	Payload  [44]uint8
 	FromPort uint16
 	Ttl      uint8
 	Length   uint8
 	V6       uint8
-	Unused   [3]uint8
+	Format2  uint8
+	Flow6    uint8
+	Unused   [5]uint8
 	Frame    uint64
 	Now      uint64
 	Woken    uint64

@@ -14,6 +14,7 @@ import (
 	"pncd/internal/config"
 	"pncd/proxyagent/evidence"
 	"pncd/proxyagent/flowmap"
+	"pncd/proxyagent/message"
 	"pncd/proxyagent/translator"
 )
 
@@ -27,7 +28,7 @@ func (t *kernelTranslator) openProgram() (runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &kernelProgram{Translator: k, owner: t, done: make(chan struct{}), failed: make(chan error, 1)}
+	p := &kernelProgram{Translator: k, owner: t, done: make(chan struct{}), failed: make(chan error, 1), format2: format2Flows{}}
 	err = k.SetPolicy(s.policy)
 	if err == nil {
 		err = t.user.Share(func(receipts uint64) (translator.Shares, error) { return kernelShares{p}, k.SetReceipts(receipts) })
@@ -79,11 +80,16 @@ func (p *kernelProgram) Run(ctx context.Context) error {
 	}()
 	var x translator.Decided
 	err := p.Translator.Run(reading, func(e *translate.Event) {
+		format := message.Format1
+		if message.CheckLength(message.Format2, len(e.Payload)) == nil {
+			format = message.Format2
+		}
 		x = translator.Decided{
+			Format: format,
 			Datagram: translator.Datagram{
 				Payload: e.Payload, Length: len(e.Payload), From: e.From, To: e.To, TTL: int(e.TTL), IfIndex: e.IfIndex, At: e.At,
 			},
-			Outcome: evidence.Outcome(e.Outcome), SourceQP: e.SourceQP, Version: e.Version, Receipt: e.Receipt, Latency: e.Took,
+			Outcome: evidence.Outcome(e.Outcome), SourceQP: e.SourceQP, Version: e.Version, NRP: e.NRP, Receipt: e.Receipt, Latency: e.Took,
 		}
 		t.user.Record(&x, t.flows, t.now())
 	})
@@ -181,9 +187,12 @@ func (t *kernelTranslator) configure(c *config.Proxy) error {
 	err := p.SetPolicy(s.policy)
 	if old.tos != s.tos || old.ttl != s.ttl || old.pkey != s.pkey || old.age != s.age {
 		for _, f := range p.Flows() {
-			t.follow(flowmap.Key{Sender: f.Sender, Receiver: f.Receiver, DestQP: f.DestQP})
+			if !f.Format2 {
+				t.follow(flowmap.Key{Sender: f.Sender, Receiver: f.Receiver, DestQP: f.DestQP})
+			}
 		}
 	}
+	t.followFormat2() // whatever has changed of contexts and prefixes
 	for _, a := range p.Attachments() {
 		err = errors.Join(err, a.SetAccepted(s.accepts(a.Interface())))
 	}
@@ -243,8 +252,8 @@ func (p *kernelProgram) addTo(sum *translate.Counters) {
 var upHelp = map[translate.Reason]string{
 	translate.UpDisabled: "while the program was not in force",
 	translate.UpChecksum: "with a wrong UDP checksum, or none over IPv6, or one that a sender on this machine left to its device (checksum offload), which user space takes",
-	translate.UpFormat:   "of another length than format 1 has, or with addresses that no flow has",
-	translate.UpAnswer:   "about flows without a valid answer in the kernel",
+	translate.UpFormat:   "of another length than the format of their port has, or with addresses that no flow has",
+	translate.UpAnswer:   "about flows without a valid answer in the kernel, or in a VPN that it can't send to",
 	translate.UpRoute:    "whose sender has no route, no neighbour, or a way by another interface than those of translate_interfaces",
 	translate.UpRing:     "that were to be recorded, and there was no room",
 	translate.UpFrame:    "in frames without room for a CNP",

@@ -21,7 +21,7 @@ import (
 // program is there while its unit runs.
 //
 // What is an answer there is kept by follow, which the Source-QP map calls at each change, and by want, which the
-// translator in user space calls for each flow that it finds an answer for.
+// translator in user space calls for each flow that it finds an answer for. kernelformat2.go has those of format 2.
 type kernelTranslator struct {
 	flows    *flowmap.Map
 	recorder *evidence.Recorder
@@ -54,13 +54,21 @@ type kernelSettings struct {
 func kernelTranslatorSettings(p *config.Proxy) *kernelSettings {
 	return &kernelSettings{
 		policy: translate.Policy{
-			OwnIPv4: p.IPv4.Addr, OwnIPv6: p.IPv6.Addr, Port: p.Port, AcceptFrom: prefixes(p.AcceptFrom), MinTTL: p.TTLMin,
+			OwnIPv4: p.IPv4.Addr, OwnIPv6: p.IPv6.Addr, Port: p.Port, PortFormat2: portFormat2(p), AcceptFrom: prefixes(p.AcceptFrom), MinTTL: p.TTLMin,
 			Served: p.ServedPrefixes(), Window: p.Pace.Window.Duration, PerSecond: p.Pace.PerQP,
 			TotalPerSecond: p.Pace.Total, TotalBurst: p.Pace.Burst, RecordOneIn: p.TranslateRecords,
 		},
 		tos: p.CNP.TOS, ttl: p.CNP.TTL, pkey: p.CNP.PKey, age: p.Map.Age.Duration, answers: p.Pace.QPs,
 		accept: p.AcceptInterfaces,
 	}
+}
+
+// portFormat2 is that of format 2, when it is listened to.
+func portFormat2(p *config.Proxy) uint16 {
+	if p.NRP == nil {
+		return 0
+	}
+	return p.PortFormat2
 }
 
 func (s *kernelSettings) accepts(name string) bool {
@@ -74,6 +82,7 @@ type kernelProgram struct {
 	counted translate.Counters // under owner.mu: what is among the outcomes already
 	done    chan struct{}      // closed when it ends
 	failed  chan error         // an answer that could not be taken back, and the like
+	format2 format2Flows       // under owner.answers
 
 	mu  sync.Mutex // of enabling
 	off bool       // for good: it has failed, or ends
@@ -122,11 +131,15 @@ func (t *kernelTranslator) want(e *flowmap.Entry, now time.Time) {
 // follow brings the kernel's answer to the map's. Without room a new one waits until it is wanted.
 func (t *kernelTranslator) follow(k flowmap.Key) {
 	p := t.program.Load()
-	if p == nil || k.Context != 0 {
+	if p == nil {
 		return
 	}
 	t.answers.Lock()
 	defer t.answers.Unlock()
+	if k.Context != 0 {
+		t.refresh(p, p.format2[hostPair{k.Sender, k.Receiver}])
+		return
+	}
 	if err := t.put(p, k); !errors.Is(err, translate.ErrFull) {
 		p.check(err)
 	}

@@ -108,6 +108,7 @@ func (d *Daemon) partsFor(c *config.Config) (*parts, error) {
 				return nil, err
 			}
 			next.kernel.user = next.translator
+			next.nrps.OnChange(next.kernel.followFormat2)
 		}
 		if err := next.nrps.Check(nrpSettings(p)); err != nil {
 			return nil, fmt.Errorf("proxy.nrp: %w", err)

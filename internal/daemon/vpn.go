@@ -25,9 +25,20 @@ type vpn struct {
 
 // vpnSockets is how CNPs leave into a VPN.
 type vpnSockets struct {
-	vpn    *vpn
-	sender *emit.Sender
-	watch  *host.PlaceWatch
+	vpn     *vpn
+	sender  *emit.Sender
+	watch   *host.PlaceWatch
+	changed func() // is called when they open, when they close, and when the place may be another
+}
+
+// table gives the routing table by which CNPs may leave into the VPN; 0 while its sockets are closed, and when it has none in this
+// network namespace.
+func (v *vpn) table() uint32 {
+	s := v.open.Load()
+	if s == nil {
+		return 0
+	}
+	return s.watch.Table()
 }
 
 // Send implements translator.Sender.
@@ -48,13 +59,14 @@ func (v *vpn) IsLocal(a netip.Addr) bool {
 }
 
 // opener opens the sockets for a unit, for senders with these prefixes.
-func (v *vpn) opener(served []netip.Prefix, log logrus.FieldLogger) func() (runner, error) {
+func (v *vpn) opener(served []netip.Prefix, changed func(), log logrus.FieldLogger) func() (runner, error) {
 	return func() (runner, error) {
 		w, err := host.WatchPlace(v.place, families(served), log)
 		if err != nil {
 			return nil, err
 		}
-		s := &vpnSockets{vpn: v, watch: w}
+		w.OnLook = changed
+		s := &vpnSockets{vpn: v, watch: w, changed: changed}
 		err = host.Inside(v.place.Namespace, func() error {
 			s.sender, err = emit.Open(emit.Config{Interface: v.place.Device, Mark: v.place.Mark})
 			return err
@@ -81,17 +93,26 @@ func families(list []netip.Prefix) (out []int) {
 }
 
 // Begin implements beginner.
-func (s *vpnSockets) Begin() { s.vpn.open.Store(s) }
+func (s *vpnSockets) Begin() {
+	s.vpn.open.Store(s)
+	s.changed()
+}
+
+// shut ends sending.
+func (s *vpnSockets) shut() {
+	s.vpn.open.CompareAndSwap(s, nil)
+	s.changed()
+}
 
 // Run implements runner: it ends when the place is no longer what it was.
 func (s *vpnSockets) Run(ctx context.Context) error {
 	err := s.watch.Run(ctx)
-	s.vpn.open.CompareAndSwap(s, nil) // at once: nothing more may leave
+	s.shut() // at once: nothing more may leave
 	return err
 }
 
 // Close implements runner.
 func (s *vpnSockets) Close() error {
-	s.vpn.open.CompareAndSwap(s, nil)
+	s.shut()
 	return s.sender.Close()
 }

@@ -61,7 +61,7 @@ func (d *Daemon) contextSpecs(c *config.Config, i int, p *parts) (out []unitSpec
 	served, name := c.Proxy.ServedIn(x.Name), "context:"+x.Name
 	out = append(out, unitSpec{
 		name: name, key: fmt.Sprintf("%s:%d:%v", name, v.id, families(served)), from: from,
-		open: v.opener(served, d.log.WithField("part", name)), detail: func() string { return emissionText[config.EmitRaw] },
+		open: v.opener(served, p.kernel.followFormat2, d.log.WithField("part", name)), detail: func() string { return emissionText[config.EmitRaw] },
 	})
 	for _, iface := range x.Taps {
 		name := "tap:" + inContext(x.Name, iface)

@@ -1,7 +1,7 @@
 package flowmap
 
-// OnAnswer sets a function that is called each time that the answer of a key may have become another one but by age: at once,
-// before the packet that changed it is done with, and from any goroutine. It is for who keeps copies of answers: a
+// OnAnswer sets a function that is called each time that the answer of a key may have become another one but by age, or that of a tuple under
+// which its flow is found or was: at once, before the packet that changed it is done with, and from any goroutine. It is for who keeps copies of answers: a
 // copy that is made by Lookup within the call, and under a lock that all such calls take, is never behind the map. Age
 // is for the copy to count, from Entry.LastSeen. f may call Lookup, and no other method of the map. nil ends the calls;
 // those that are under way may still end after that.

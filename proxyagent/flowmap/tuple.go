@@ -33,7 +33,15 @@ const several = "several queue pairs share the UDP source port"
 // LookupTuple answers the Source QP of the one flow with this tuple, without locks or allocation; its Key has
 // the Destination QP then. Flows that aged or closed give way to one that lives. Several live ones are
 // undecided unless all have the same Source QP: the notification may mean any of them.
-func (m *Map) LookupTuple(t Tuple, now time.Time) (Entry, Verdict) {
+func (m *Map) LookupTuple(t Tuple, now time.Time) (Entry, Verdict) { return m.lookTuple(t, now, false) }
+
+// LookupTupleAlone is LookupTuple for who keeps copies, which hears of changes by OnAnswer: a flow that has aged makes the
+// answer undecided as well, for it may live again without a call.
+func (m *Map) LookupTupleAlone(t Tuple, now time.Time) (Entry, Verdict) {
+	return m.lookTuple(t, now, true)
+}
+
+func (m *Map) lookTuple(t Tuple, now time.Time, alone bool) (Entry, Verdict) {
 	k := Key{Context: t.Context, Sender: t.Sender, Receiver: t.Receiver}
 	sl, ok := m.tuples.Load(t.flat())
 	if !ok {
@@ -46,8 +54,8 @@ func (m *Map) LookupTuple(t Tuple, now time.Time) (Entry, Verdict) {
 		k.DestQP = o.qp
 		e2, v2 := o.look(k, at, ageAfter)
 		switch {
-		case v2.ended():
-		case v.ended():
+		case !alone && v2.ended():
+		case !alone && v.ended():
 			e, v = e2, v2
 		case v == Hit && v2 == Hit && e.SourceQP == e2.SourceQP:
 		default:
@@ -94,12 +102,14 @@ func (m *Map) setMeta(s *stream, meta uint64) {
 	if had {
 		m.hideTuple(s, was)
 	}
+	s.answerChanged(m) // that of the tuples
 }
 
 // leaveTuple hides a stream that is removed.
 func (m *Map) leaveTuple(s *stream) {
 	if k, ok := s.tupleOf(s.meta.Load()); ok {
 		m.hideTuple(s, k)
+		s.answerChanged(m)
 	}
 }
 

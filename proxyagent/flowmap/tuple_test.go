@@ -111,3 +111,55 @@ func TestTuplesAreBoundedAsTheMapIs(t *testing.T) {
 		t.Errorf("%d tuples for %d flows", l.m.tuples.Size(), total)
 	}
 }
+
+// Who asks again at each call of OnAnswer has what the map says of a tuple, whatever moves, ends or lives again.
+func TestCopyOfTuplesIsNeverBehind(t *testing.T) {
+	l := newLab(t, Config{})
+	c := inContext(formulaConn(hostA, hostB, 0x111, 0x211), 1)
+	moved := c.ab
+	moved.port++
+	copies := map[Tuple]uint32{c.ab.tuple(): 0, moved.tuple(): 0}
+	l.m.OnAnswer(func(Key) {
+		for tuple := range copies {
+			e, v := l.m.LookupTupleAlone(tuple, l.now)
+			if v != Hit {
+				e.SourceQP = 0
+			}
+			copies[tuple] = e.SourceQP
+		}
+	})
+	check := func(what string, f flow, want uint32) {
+		t.Helper()
+		if got := copies[f.tuple()]; got != want {
+			t.Errorf("%s: the copy has Source QP %#x, want %#x", what, got, want)
+		}
+		if e, v := l.m.LookupTuple(f.tuple(), l.now); want != 0 && (v != Hit || e.SourceQP != want) {
+			t.Errorf("%s: the map has %v, Source QP %#x; the copy %#x", what, v, e.SourceQP, want)
+		}
+	}
+	l.exchange(c, highStart, 20)
+	check("learned", c.ab, 0x111)
+	other := inContext(newConn(hostA, hostB, 0x999, 0x998, c.ab.port, c.ba.port), 1)
+	l.request(other.ab, 5)
+	check("another one with the port", c.ab, 0)
+	next := uint32(highStart + 100)
+	for e, v := l.m.Lookup(other.ab.key(), l.now); v != Miss; e, v = l.m.Lookup(other.ab.key(), l.now) {
+		l.wait(time.Second)
+		l.exchange(c, next, 1)
+		next++
+		l.m.Tick(l.now)
+		if copies[c.ab.tuple()] != 0 && v != Miss {
+			if _, still := l.m.Lookup(other.ab.key(), l.now); still != Miss {
+				t.Fatalf("the other one has ended (%v) and may live again, and the copy has an answer", e.State)
+			}
+		}
+		if next > highStart+100_000 {
+			t.Fatal("the other one is never forgotten")
+		}
+	}
+	check("the other one is forgotten", c.ab, 0x111)
+	l.request(moved, next)
+	check("the port has changed", c.ab, 0)
+	check("the port has changed", moved, 0)
+	l.m.OnAnswer(nil)
+}

@@ -15,8 +15,9 @@ import (
 type Map struct {
 	current atomic.Pointer[Snapshot]
 
-	mu  sync.Mutex // held by writers
-	max int
+	mu       sync.Mutex // held by writers
+	max      int
+	onChange func()
 }
 
 // Snapshot is the map at one version. It never changes.
@@ -30,6 +31,23 @@ func New(limit int) *Map {
 	m := &Map{max: limit}
 	m.current.Store(&Snapshot{})
 	return m
+}
+
+// OnChange sets a function that is called after each change of the map, before the method that made it returns. It is for who keeps
+// copies of entries. f may call Lookup and Snapshot, and no other method. nil ends the calls.
+func (m *Map) OnChange(f func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.onChange = f
+}
+
+// store makes a snapshot the current one. The caller holds the lock.
+func (m *Map) store(next *Snapshot) {
+	changed := next.version != m.current.Load().version
+	m.current.Store(next)
+	if changed && m.onChange != nil {
+		m.onChange()
+	}
 }
 
 // Snapshot gives the map as it is now, without waiting.
@@ -104,7 +122,7 @@ func (m *Map) Configure(list []Mapping, limit int, now time.Time) error {
 		return err
 	}
 	m.max = limit
-	m.current.Store(next)
+	m.store(next)
 	return nil
 }
 
@@ -148,7 +166,7 @@ func (m *Map) commit(next *Snapshot) error {
 	if err := next.fits(m.max); err != nil {
 		return err
 	}
-	m.current.Store(next)
+	m.store(next)
 	return nil
 }
 

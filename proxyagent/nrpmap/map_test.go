@@ -199,3 +199,37 @@ func TestReadersSeeWholeChanges(t *testing.T) {
 	close(done)
 	wg.Wait()
 }
+
+// Whoever is told of changes finds the new entries already, and hears of nothing that changed nothing.
+func TestChangesAreToldOnceTheyAreThere(t *testing.T) {
+	m := New(2)
+	var told []string
+	m.OnChange(func() {
+		e, _ := m.Lookup(7, a1, b1)
+		told = append(told, e.Context)
+	})
+	for _, step := range []error{
+		errOf(m.Set([]Mapping{toVPN(7, "blue")}, t0)),
+		errOf(m.Set([]Mapping{toVPN(7, "blue")}, t0)), // says so already
+		errOf(m.Set([]Mapping{toQP(7, 0x123, "red")}, t0)),
+		m.Delete(Key{7, a1, b1}),
+		m.Configure([]Mapping{toVPN(7, "file")}, 2, t0),
+		m.Configure([]Mapping{toVPN(7, "file")}, 2, t0),
+	} {
+		if step != nil {
+			t.Fatal(step)
+		}
+	}
+	if _, err := m.Set([]Mapping{toVPN(8, "x"), toVPN(9, "x")}, t0); !errors.Is(err, ErrFull) {
+		t.Error(err)
+	}
+	m.OnChange(nil)
+	if err := m.Configure(nil, 2, t0); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(told, " "); got != "blue red blue file" {
+		t.Errorf("told %q", got)
+	}
+}
+
+func errOf(_ []Entry, err error) error { return err }

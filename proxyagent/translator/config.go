@@ -46,7 +46,7 @@ type Config struct {
 	CNPTTL  uint8  // TTL or hop limit of the CNP; zero means roce.DefaultCNPTTL
 	CNPPKey uint16 // P_Key where none was learned for the flow; zero means roce.DefaultPKey
 
-	// Sampled says that of the notifications of format 1 that are decided in front of this Translator, only a sample is
+	// Sampled says that of the notifications that are decided in front of this Translator, only a sample is
 	// recorded (Record): their event numbers are not followed then, for what is missing here was decided there.
 	Sampled bool
 

@@ -7,6 +7,7 @@ import (
 
 	pncv1 "pncd/api/pnc/v1"
 	"pncd/proxyagent/evidence"
+	"pncd/proxyagent/flowmap"
 	"pncd/proxyagent/message"
 	"pncd/proxyagent/nrpmap"
 )
@@ -54,20 +55,35 @@ func parseAs(format message.Format, payload []byte) (named, error) {
 	return named{Notification: n, format: format}, err
 }
 
+// tuple is what a notification of format 2 names, in a context.
+func (n *named) tuple(p *place) flowmap.Tuple {
+	return flowmap.Tuple{Context: p.id, Sender: n.Src, Receiver: n.Dst, SrcPort: n.SrcPort}
+}
+
+// check gives the outcome for a sender that no CNP goes to here, else zero.
+func (p *place) check(sender netip.Addr) evidence.Outcome {
+	switch {
+	case !p.served.Contains(sender):
+		return pncv1.Outcome_OUTCOME_PROXY_NOT_OUR_PREFIX
+	case p.local.IsLocal(sender):
+		return pncv1.Outcome_OUTCOME_PROXY_LOOP
+	}
+	return 0
+}
+
 // placeOf finds the context of a notification, and for format 2 the entry of the NRP map. Format 1 stays in the
-// default context. Without a context the outcome says why.
-func (c *core) placeOf(s *settings, n *named, d *decision) (*place, nrpmap.Entry, evidence.Outcome) {
+// default context. Without a context the outcome says why; the entry's Version is zero when there is none.
+func placeOf(s *settings, nrps NRPMap, n *named) (*place, nrpmap.Entry, evidence.Outcome) {
 	if n.format != message.Format2 {
 		return s.home, nrpmap.Entry{}, 0
 	}
-	if c.nrps == nil {
+	if nrps == nil {
 		return nil, nrpmap.Entry{}, pncv1.Outcome_OUTCOME_PROXY_NRP_UNKNOWN
 	}
-	e, ok := c.nrps.Lookup(n.nrp, n.Src, n.Dst)
+	e, ok := nrps.Lookup(n.nrp, n.Src, n.Dst)
 	if !ok {
-		return nil, e, pncv1.Outcome_OUTCOME_PROXY_NRP_UNKNOWN
+		return nil, nrpmap.Entry{}, pncv1.Outcome_OUTCOME_PROXY_NRP_UNKNOWN
 	}
-	d.rec.Flow.Context, d.rec.Translation.NRPVersion = e.Context, e.Version
 	if e.Context == "" {
 		return s.home, e, 0
 	}

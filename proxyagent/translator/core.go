@@ -67,7 +67,7 @@ func (c *core) decide(s *settings, format message.Format, dg *Datagram, now time
 
 	trusted := s.inDomain(dg.From.Addr(), dg.IfName)
 	near := s.MinTTL == 0 || dg.TTL >= int(s.MinTTL)
-	if trusted && near && !dg.BadSum && s.follows(format) {
+	if trusted && near && !dg.BadSum && !s.Sampled {
 		// Also of a notification that is refused below: its number is not missing.
 		d.rec.Translation.Gap = c.nodes.observe(format, dg.From, dg.To, now)
 	}
@@ -93,14 +93,13 @@ func (c *core) check(s *settings, format message.Format, dg *Datagram, trusted, 
 	case n.Proto != protoUDP || n.DstPort != roce.UDPPort:
 		return pncv1.Outcome_OUTCOME_PROXY_NOT_ROCEV2
 	}
-	p, nrp, refused := c.placeOf(s, &n, d)
-	switch {
-	case refused != 0:
+	p, nrp, refused := placeOf(s, c.nrps, &n)
+	d.rec.Flow.Context, d.rec.Translation.NRPVersion = nrp.Context, nrp.Version
+	if refused == 0 {
+		refused = p.check(n.Src)
+	}
+	if refused != 0 {
 		return refused
-	case !p.served.Contains(n.Src):
-		return pncv1.Outcome_OUTCOME_PROXY_NOT_OUR_PREFIX
-	case p.local.IsLocal(n.Src):
-		return pncv1.Outcome_OUTCOME_PROXY_LOOP
 	}
 	d.place = p
 	if nrp.ForQP() {
@@ -134,7 +133,7 @@ func (c *core) translate(s *settings, p *place, n *named, now time.Time, d *deci
 	var e flowmap.Entry
 	var verdict flowmap.Verdict
 	if n.format == message.Format2 {
-		e, verdict = c.flows.LookupTuple(flowmap.Tuple{Context: p.id, Sender: n.Src, Receiver: n.Dst, SrcPort: n.SrcPort}, now)
+		e, verdict = c.flows.LookupTuple(n.tuple(p), now)
 		d.rec.Flow.DestQP = e.Key.DestQP
 	} else {
 		e, verdict = c.flows.Lookup(flowmap.Key{Context: p.id, Sender: n.Src, Receiver: n.Dst, DestQP: n.DestQP}, now)
@@ -150,6 +149,9 @@ func (c *core) translate(s *settings, p *place, n *named, now time.Time, d *deci
 
 // pace makes the CNP due unless its Source QP or the proxy has had its share. A P_Key of zero is not known.
 func (c *core) pace(s *settings, p *place, n *named, sourceQP uint32, pkey uint16, now time.Time, d *decision) evidence.Outcome {
+	if c.shares != nil && n.format == message.Format2 {
+		c.shares.Want(Flow2{Sender: n.Src, Receiver: n.Dst, SrcPort: n.SrcPort, NRP: n.nrp}, now)
+	}
 	if o := c.share(qpKey{sender: n.Src, context: p.id, sourceQP: sourceQP}, now, d); o != pncv1.Outcome_OUTCOME_PROXY_TRANSLATED {
 		return o
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	pncv1 "pncd/api/pnc/v1"
+	"pncd/dataplane/roce"
 	"pncd/proxyagent/evidence"
 	"pncd/proxyagent/flowmap"
 	"pncd/proxyagent/message"
@@ -19,6 +20,61 @@ type Shares interface {
 	// Take takes a share of the Source QP's limits in a context and of the total's, and a receipt number, for one CNP: the outcome is
 	// translated, else paced or rate-limited. It may be called from any goroutine.
 	Take(context uint32, sender netip.Addr, sourceQP uint32) (outcome evidence.Outcome, receipt uint64, err error)
+	// Want tells of a flow that a notification of format 2 named and that was found an answer for: a translator in front that asks
+	// Resolve may answer it from now on. It is called from any goroutine.
+	Want(f Flow2, now time.Time)
+}
+
+// Flow2 is what a notification of format 2 names.
+type Flow2 struct {
+	Sender, Receiver netip.Addr
+	SrcPort          uint16
+	NRP              uint32
+}
+
+// Resolved is the answer for a flow of format 2.
+type Resolved struct {
+	Context    uint32 // 0: the default one
+	Name       string // of the context; empty for the default one
+	Sender     Sender // how CNPs leave there
+	NRPVersion uint64
+	SourceQP   uint32
+	PKey       uint16        // as it is sent
+	Entry      flowmap.Entry // without one, Version is zero: the NRP map names the Source QP, and it does not age
+}
+
+// TupleMap is the part of the Source-QP map that Resolve asks.
+type TupleMap interface {
+	LookupTupleAlone(t flowmap.Tuple, now time.Time) (flowmap.Entry, flowmap.Verdict)
+}
+
+// Resolve decides a flow of format 2 as a notification from a trusted node would be, but for limits, and uses nothing up: false
+// where that would get no CNP. What it says holds until the NRP map, the configuration, a place or, by OnAnswer, the Source-QP
+// map changes, and until Entry ages.
+func (t *Translator) Resolve(f Flow2, flows TupleMap, now time.Time) (Resolved, bool) {
+	s := t.settings.Load()
+	n := named{
+		Notification: message.Notification{Src: f.Sender, Dst: f.Receiver, SrcPort: f.SrcPort, Proto: protoUDP, DstPort: roce.UDPPort},
+		nrp:          f.NRP, format: message.Format2,
+	}
+	p, e, refused := placeOf(s, t.core.nrps, &n)
+	if refused == 0 {
+		refused = p.check(n.Src)
+	}
+	if refused != 0 {
+		return Resolved{}, false
+	}
+	r := Resolved{Context: p.id, Name: e.Context, Sender: p.sender, NRPVersion: e.Version, SourceQP: e.SourceQP, PKey: s.CNPPKey}
+	if e.ForQP() {
+		return r, true
+	}
+	var verdict flowmap.Verdict
+	r.Entry, verdict = flows.LookupTupleAlone(n.tuple(p), now)
+	r.SourceQP = r.Entry.SourceQP
+	if r.Entry.PKey != 0 {
+		r.PKey = r.Entry.PKey
+	}
+	return r, verdict == flowmap.Hit
 }
 
 // Share lets the Translator take shares and receipt numbers elsewhere from now on, and no longer by its own configuration:
@@ -52,12 +108,14 @@ func (c *core) sharedShare(k qpKey, d *decision) evidence.Outcome {
 	return outcome
 }
 
-// Decided is one notification of format 1 that was decided in front of this Translator, by the same rules.
+// Decided is one notification that was decided in front of this Translator, by the same rules.
 type Decided struct {
+	Format   message.Format
 	Datagram Datagram
 	Outcome  evidence.Outcome
 	SourceQP uint32 // of the answer, where one was found
-	Version  uint64 // of that answer
+	Version  uint64 // of that answer's entry in the Source-QP map; zero without one
+	NRP      uint64 // version of the entry in the NRP map; zero without one
 	Receipt  uint64 // of the CNP; zero when none was sent
 	Latency  time.Duration
 }
@@ -68,16 +126,16 @@ func (t *Translator) Record(x *Decided, flows FlowMap, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	d := &t.slots[0]
-	d.skip(message.Format1, &x.Datagram, now, x.Outcome)
+	d.skip(x.Format, &x.Datagram, now, x.Outcome)
 	r := &d.rec.Translation
 	trusted := x.Outcome != pncv1.Outcome_OUTCOME_PROXY_NOT_OUR_DOMAIN && x.Outcome != pncv1.Outcome_OUTCOME_PROXY_TTL_TOO_LOW
-	if trusted && t.settings.Load().follows(message.Format1) {
-		r.Gap = t.core.nodes.observe(message.Format1, x.Datagram.From, x.Datagram.To, now)
+	if trusted && !t.settings.Load().Sampled {
+		r.Gap = t.core.nodes.observe(x.Format, x.Datagram.From, x.Datagram.To, now)
 	}
+	context := t.recordNRP(x, &d.rec)
 	if x.Version != 0 {
-		k := flowmap.Key{Sender: d.rec.Flow.Sender, Receiver: d.rec.Flow.Receiver, DestQP: d.rec.Flow.DestQP}
-		if e, verdict := flows.Lookup(k, x.Datagram.At); verdict != flowmap.Miss && e.Version == x.Version {
-			r.Entry = entryOf(&e)
+		if e, verdict := recorded(x, flows, &d.rec.Flow, context); verdict != flowmap.Miss && e.Version == x.Version {
+			r.Entry, d.rec.Flow.DestQP = entryOf(&e), e.Key.DestQP
 		} else { // it has changed since
 			r.Entry = evidence.MapEntry{SourceQP: x.SourceQP, Version: x.Version}
 		}
@@ -86,4 +144,29 @@ func (t *Translator) Record(x *Decided, flows FlowMap, now time.Time) {
 		r.SourceQP, r.Receipt, r.ReceiptPort, r.Latency = x.SourceQP, x.Receipt, message.EventPort(x.Receipt), x.Latency
 	}
 	t.recorder.Offer(&d.rec)
+}
+
+// recordNRP puts down what the NRP map has of a decision, and gives the context.
+func (t *Translator) recordNRP(x *Decided, rec *evidence.Record) (context uint32) {
+	if x.NRP == 0 {
+		return 0
+	}
+	rec.Translation.NRPVersion = x.NRP
+	e, ok := t.core.nrps.Lookup(rec.Flow.NRP, rec.Flow.Sender, rec.Flow.Receiver)
+	if !ok || e.Version != x.NRP { // it has changed since
+		return 0
+	}
+	rec.Flow.Context = e.Context
+	if p := t.settings.Load().contexts[e.Context]; p != nil {
+		return p.id
+	}
+	return 0
+}
+
+// recorded looks up the entry that a decision was made by.
+func recorded(x *Decided, flows FlowMap, f *evidence.Flow, context uint32) (flowmap.Entry, flowmap.Verdict) {
+	if x.Format == message.Format2 {
+		return flows.LookupTuple(flowmap.Tuple{Context: context, Sender: f.Sender, Receiver: f.Receiver, SrcPort: f.SrcPort}, x.Datagram.At)
+	}
+	return flows.Lookup(flowmap.Key{Sender: f.Sender, Receiver: f.Receiver, DestQP: f.DestQP}, x.Datagram.At)
 }

@@ -18,6 +18,7 @@ type others struct {
 	last  uint64
 	never evidence.Outcome
 	err   error
+	want  []Flow2
 }
 
 func (o *others) Take(uint32, netip.Addr, uint32) (evidence.Outcome, uint64, error) {
@@ -27,6 +28,8 @@ func (o *others) Take(uint32, netip.Addr, uint32) (evidence.Outcome, uint64, err
 	o.last += 2
 	return translated, o.last, nil
 }
+
+func (o *others) Want(f Flow2, _ time.Time) { o.want = append(o.want, f) }
 
 func TestSharedReceiptNumbersAreUsedAsTheyCome(t *testing.T) {
 	r := newRig(t, nil)
@@ -72,7 +75,7 @@ func TestSharedReceiptNumbersAreUsedAsTheyCome(t *testing.T) {
 
 // elsewhere records a notification of an event number that was decided in front of the translator.
 func (r *rig) elsewhere(number uint64, o evidence.Outcome, version uint64) evidence.Record {
-	x := Decided{Datagram: notification(5, number), Outcome: o, SourceQP: 0x1005, Version: version}
+	x := Decided{Format: message.Format1, Datagram: notification(5, number), Outcome: o, SourceQP: 0x1005, Version: version}
 	if o == translated {
 		x.Receipt, x.Latency = 7, time.Microsecond
 	}
@@ -128,5 +131,49 @@ func TestNoGapIsToldWhileOnlyASampleIsRecorded(t *testing.T) {
 	}
 	if rec := r.one(notification(5, 200), 0); rec.Translation.Gap != 0 {
 		t.Errorf("followed again: gap %d", rec.Translation.Gap)
+	}
+}
+
+// tuples is a map of flows by tuple for who keeps copies.
+type tuples struct{ flows }
+
+func (f tuples) LookupTupleAlone(t flowmap.Tuple, now time.Time) (flowmap.Entry, flowmap.Verdict) {
+	return f.LookupTuple(t, now)
+}
+
+// What Want tells of is what Resolve resolves, to the VPN, Source QP and versions of the record; for the rest neither has anything.
+func TestResolveSaysWhatAFlowOfFormat2Gets(t *testing.T) {
+	for _, tc := range []struct {
+		nrp    uint32
+		sender netip.Addr
+	}{{10, sender4}, {20, sender4}, {40, sender4}, {42, sender6}, {43, sender4}, {11, sender4}, {30, sender4}, {41, sender4}, {10, sender6}, {10, own4.Next()}, {20, own4.Next()}} {
+		v, o := newVPNRig(t), &others{}
+		if err := v.Share(func(uint64) (Shares, error) { return o, nil }); err != nil {
+			t.Fatal(err)
+		}
+		v.Format2().Process([]Datagram{format2Datagram(tc.nrp, tc.sender)}, start)
+		rec := v.last()
+		receiver := recv4
+		if tc.sender.Is6() {
+			receiver = recv6
+		}
+		f := Flow2{Sender: tc.sender, Receiver: receiver, SrcPort: 50000, NRP: tc.nrp}
+		r, ok := v.Resolve(f, tuples{v.flows}, start)
+		if ok != (rec.Outcome == translated) || ok != (len(o.want) == 1) || ok && o.want[0] != f {
+			t.Errorf("NRP %d of %s: %v, resolved: %v, wanted: %v", tc.nrp, tc.sender, rec.Outcome, ok, o.want)
+		}
+		if tr := rec.Translation; ok && (r.SourceQP != tr.SourceQP || r.Name != rec.Flow.Context || r.NRPVersion != tr.NRPVersion || r.Entry.Version != tr.Entry.Version) {
+			t.Errorf("NRP %d of %s: %+v, record %+v", tc.nrp, tc.sender, r, rec)
+		}
+		if !ok {
+			continue
+		}
+		x := Decided{Format: message.Format2, Datagram: format2Datagram(tc.nrp, tc.sender), Outcome: translated, SourceQP: r.SourceQP, Version: r.Entry.Version, NRP: r.NRPVersion, Receipt: rec.Translation.Receipt}
+		v.Record(&x, v.flows, start)
+		got := v.last()
+		got.Sequence, got.Translation.Gap, got.Translation.Latency = rec.Sequence, rec.Translation.Gap, rec.Translation.Latency
+		if got != rec {
+			t.Errorf("NRP %d of %s, decided elsewhere: record\n%+v\n%+v", tc.nrp, tc.sender, got, rec)
+		}
 	}
 }

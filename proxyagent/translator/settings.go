@@ -6,7 +6,6 @@ import (
 	"github.com/gaissmai/bart"
 
 	"pncd/proxyagent/internal/pace"
-	"pncd/proxyagent/message"
 )
 
 // settings is a Config made ready for the packet path. It is replaced as a whole, never changed.
@@ -40,11 +39,6 @@ func newSettings(cfg Config, deps *Deps) *settings {
 
 func (s *settings) limits() pace.Limits {
 	return pace.Limits{Window: s.PaceWindow, PerSecond: s.PerQPPerSecond}
-}
-
-// follows reports whether event numbers are followed of notifications in a format.
-func (s *settings) follows(format message.Format) bool {
-	return !s.Sampled || format != message.Format1
 }
 
 // inDomain reports whether a notification may come from this address by this interface.
