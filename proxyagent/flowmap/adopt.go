@@ -81,11 +81,25 @@ func (m *Map) adopt(a, b *adoption, at int64) bool {
 		}
 		return false
 	}
-	const detail = "learned before a restart, and followed by the tap since"
-	sh.establish(l, at, detail)
-	sh.confirm(l, at, detail)
-	sh.refirm(l)
+	sh.adoptLink(l, at)
 	return true
+}
+
+// adoptLink makes a link of what was followed all along. It is all that it will be before anything is published, and settled at once: else the
+// tap would be told of each, and a million pairs would be streams until then.
+func (sh *shard) adoptLink(l *link, at int64) {
+	const detail = "learned before a restart, and followed by the tap since"
+	for _, s := range l.streams {
+		s.link = l
+	}
+	sh.refirm(l)
+	l.confirmed, l.settling = true, true
+	sh.establish(l, at, detail)
+	sh.c.Confirmed += 2
+	sh.publishLink(l, StateConfirmed, at, detail)
+	if l.settling = false; l.settles() {
+		sh.settle(l)
+	}
 }
 
 // carryOn makes the stream of an entry, as far as the tap has followed it. Where its sequences started is not known.

@@ -12,8 +12,8 @@ import (
 // gapDetail is the detail of what Doubt holds back.
 const gapDetail = "the tap missed traffic"
 
-// questionsPerTick is of how many directions in doubt the tap is told between two Ticks. Of more it could hardly be told within
-// idleReset: later, their pairs are learned anew anyway.
+// questionsPerTick is of how many directions in doubt the tap is told between two Ticks, and so of how many a second a doubt makes
+// streams, of some 700 octets. Those that wait longer than idleReset are learned anew.
 const questionsPerTick = 1 << 15
 
 // questions are what the tap must be told of settled pairs in doubt: it is told of all that are found in a round through the

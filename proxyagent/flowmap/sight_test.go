@@ -257,8 +257,13 @@ func (l *lab) restarted(n conn, change func(l *lab, n conn), first func()) (adop
 	f.m = l.m
 	l.m.SetTap(f)
 	first()
+	return l.adopt(entries)
+}
+
+// adopt hands the map entries, and all flows that the tap knows.
+func (l *lab) adopt(entries []Entry) int {
 	return l.m.Adopt(entries, func(yield func(FlowID, Progress) bool) {
-		for k, fl := range f.model.Flows {
+		for k, fl := range l.selector.model.Flows {
 			if !yield(FlowID{Key: Key{Sender: k.Src, Receiver: k.Dst, DestQP: k.DestQP}, VLAN: k.VLAN, SrcPort: k.SrcPort}, progressOf(fl, fl.State)) {
 				return
 			}
@@ -280,12 +285,37 @@ func TestAdoptUsesPairsThatWereFollowedSince(t *testing.T) {
 	l.sight(n, Watched)
 }
 
-func TestAdoptedPairSettles(t *testing.T) {
-	l, n, _ := adopted(t, func(l *lab, n conn) { l.exchange(n, highStart+5006, 1000) })
-	l.tick() // tells
-	l.tick()
-	l.settled(1)
-	l.paired(n, SourcePort)
+// What was followed all along is settled at once, and the tap needs to be told nothing.
+func TestAdoptedPairIsSettledAtOnce(t *testing.T) {
+	for source, settled := range map[Source]int64{SourcePort: 1, SourcePSN: 1, SourceCM: 0} {
+		l, n := following(t)
+		l.exchange(n, highStart+6, 5000)
+		var entries []Entry
+		l.m.Range(l.now, func(e Entry) bool { e.Source = source; entries = append(entries, e); return true })
+		l.m = New(Config{})
+		l.selector.m = l.m
+		l.m.SetTap(l.selector)
+		if count := l.adopt(entries); count != 2 {
+			t.Fatalf("%v: %d adopted", source, count)
+		}
+		if list := l.m.Due(make([]Telling, 0, 8), l.now); len(list) != 0 {
+			t.Errorf("%v: told %v", source, list)
+		}
+		l.settled(settled)
+		if c := l.m.Counters(); c.Learned != 2 || c.Confirmed != 2 {
+			t.Errorf("%v: %+v", source, c)
+		}
+		l.paired(n, source)
+		l.exchange(n, highStart+5006, 40_000)
+		l.paired(n, source)
+		l.sight(n, Followed)
+		l.settled(settled)
+		l.request(n.ab, highStart+100_000) // a step
+		l.undecided(n)
+		l.wait(time.Millisecond)
+		l.exchange(n, highStart+45_006, 3)
+		l.paired(n, source)
+	}
 }
 
 func TestAdoptedPairMayComeAnotherWay(t *testing.T) {
