@@ -22,6 +22,23 @@ type onePath struct {
 // Path implements emit.Paths.
 func (p onePath) Path(netip.Addr) (int, [6]byte, int, bool) { return p.index, p.mac, 1500, true }
 
+// openFrames opens a packet socket in a namespace whose frames go by its interface to the one at the other end.
+func openFrames(ns *taptest.NS, name string, peer *taptest.NS, peerName string) (s *emit.FrameSender, err error) {
+	mac, err := peer.MAC(peerName)
+	if err != nil {
+		return nil, err
+	}
+	err = ns.Do(func() error {
+		l, err := netlink.LinkByName(name)
+		if err != nil {
+			return err
+		}
+		s, err = emit.OpenFrames(emit.Config{}, onePath{l.Attrs().Index, [6]byte(mac)}, new(emit.FrameCounts))
+		return err
+	})
+	return s, err
+}
+
 // EmitFrames measures how many CNPs a second a thread sends as frames by the packet socket (proxy.emit: packet),
 // over a veth pair, where each is dropped at the other end. Baseline: the raw sockets (proxy.emit: raw), the two
 // taking turns; each value is the median of the turns. It needs root.
@@ -45,23 +62,8 @@ func EmitFrames() (results []Result, err error) {
 		func() error { return b.Addr("p0", netip.PrefixFrom(translateProxy, 24)) },
 		func() error { return neighbors(a, "n0", translateNear, b, "p0", translateProxy) },
 		func() error { return a.Route(netip.MustParsePrefix("0.0.0.0/0"), "n0", translateProxy) },
-		func() error {
-			mac, err := b.MAC("p0")
-			if err != nil {
-				return err
-			}
-			return a.Do(func() error {
-				l, err := netlink.LinkByName("n0")
-				if err != nil {
-					return err
-				}
-				if raw, err = emit.Open(emit.Config{}); err != nil {
-					return err
-				}
-				frames, err = emit.OpenFrames(emit.Config{}, onePath{l.Attrs().Index, [6]byte(mac)}, new(emit.FrameCounts))
-				return err
-			})
-		},
+		func() error { return a.Do(func() (err error) { raw, err = emit.Open(emit.Config{}); return }) },
+		func() (err error) { frames, err = openFrames(a, "n0", b, "p0"); return },
 	} {
 		if err := step(); err != nil {
 			return nil, fmt.Errorf("emit-frames: %w", err)

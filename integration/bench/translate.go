@@ -37,7 +37,8 @@ var (
 // CNPs leave by it, with a Source-QP map that learned 4,096 connections by CM, and a record of each. The
 // unit is notifications a second and core: those translated, per second of CPU time that the process
 // used beside the thread that sends the notifications. Baseline: a UDP echo by the same socket code, the
-// two taking turns; each value is the median of the turns. It needs root.
+// sides taking turns; each value is the median of the turns. A third side sends by the packet socket
+// (proxy.emit: packet). It needs root.
 func TranslateUser() ([]Result, error) {
 	const turns, turn = 7, 700 * time.Millisecond
 	w, err := newTranslateWire()
@@ -46,7 +47,7 @@ func TranslateUser() ([]Result, error) {
 	}
 	defer w.close()
 
-	var translate, echo, wall []float64
+	var translate, packet, echo, wall []float64
 	var last translateTurn
 	for i := range turns + 1 {
 		e, err := w.run(turn, w.echo)
@@ -57,9 +58,14 @@ func TranslateUser() ([]Result, error) {
 		if err != nil {
 			return nil, fmt.Errorf("translate-user: %w", err)
 		}
+		p, err := w.run(turn, w.translateByFrames)
+		if err != nil {
+			return nil, fmt.Errorf("translate-user: packet: %w", err)
+		}
 		if i == 0 {
 			continue // to warm up
 		}
+		packet = append(packet, p.perCore())
 		echo = append(echo, e.perCore())
 		translate = append(translate, t.perCore())
 		wall = append(wall, float64(t.answered)/t.took.Seconds())
@@ -70,6 +76,9 @@ func TranslateUser() ([]Result, error) {
 	return []Result{{
 		Name: "translate-user", Value: median(translate), Unit: "notifications/s/core", Baseline: median(echo),
 		Allocs: float64(last.mallocs) / float64(last.answered), Note: note,
+	}, {
+		Name: "translate-user-packet", Value: median(packet), Unit: "notifications/s/core", Baseline: median(translate),
+		Note: "the same with proxy.emit: packet; baseline: raw",
 	}}, nil
 }
 
@@ -78,7 +87,8 @@ type translateWire struct {
 	node, proxy *taptest.NS
 	source      *emit.Sender // in the node
 	sender      *emit.Sender // in the proxy
-	packets     [][]byte     // notifications
+	frames      *emit.FrameSender
+	packets     [][]byte // notifications
 	flows       *flowmap.Map
 }
 
@@ -103,6 +113,7 @@ func newTranslateWire() (w *translateWire, err error) {
 		func() error {
 			return w.proxy.Do(func() (err error) { w.sender, err = emit.Open(emit.Config{}); return })
 		},
+		func() (err error) { w.frames, err = openFrames(w.proxy, "p0", w.node, "n0"); return },
 		w.learn,
 		w.build,
 	} {
@@ -130,6 +141,9 @@ func (w *translateWire) close() {
 		if s != nil {
 			_ = s.Close()
 		}
+	}
+	if w.frames != nil {
+		_ = w.frames.Close()
 	}
 	for _, n := range []*taptest.NS{w.node, w.proxy} {
 		if n != nil {
@@ -318,8 +332,17 @@ func cpuTime(who int) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// translate answers notifications as the daemon does.
+// translate answers notifications as the daemon does, by its defaults.
 func (w *translateWire) translate() (translator.Handler, func() uint64, error) {
+	return w.translateBy(w.sender)
+}
+
+// translateByFrames does so with proxy.emit: packet.
+func (w *translateWire) translateByFrames() (translator.Handler, func() uint64, error) {
+	return w.translateBy(w.frames)
+}
+
+func (w *translateWire) translateBy(sender translator.Sender) (translator.Handler, func() uint64, error) {
 	rec, err := evidence.NewRecorder(evidence.Config{})
 	if err != nil {
 		return nil, nil, err
@@ -330,7 +353,7 @@ func (w *translateWire) translate() (translator.Handler, func() uint64, error) {
 		MinTTL:         255, TotalPerSecond: 1e9, TotalBurst: 1e6,
 	}, translator.Deps{
 		FlowMap: w.flows, Local: translator.LocalFunc(func(a netip.Addr) bool { return a == translateProxy }),
-		Sender: w.sender, Recorder: rec, Now: time.Now,
+		Sender: sender, Recorder: rec, Now: time.Now,
 	})
 	if err != nil {
 		return nil, nil, err
