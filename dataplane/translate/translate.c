@@ -598,9 +598,22 @@ INLINE int take_answer(struct work *w, struct answer *a)
 
 // place is where the answer of a flow may be.
 struct place {
-	struct bucket *bucket;
+	struct bucket *bucket; // NULL: nowhere
+	struct answer *first;  // that of the first slot with its tag; NULL: none
 	__u32 tag;
 };
+
+// begin looks up the bucket of the flow.
+INLINE void begin(struct work *w, struct place *l)
+{
+	__u64 h = flow_hash(&w->key);
+	__u32 n = h & flow_mask;
+	l->tag = (h >> 32) % 255 + 1;
+	l->first = NULL;
+	l->bucket = bpf_map_lookup_elem(&flows, &n);
+	if (l->bucket)
+		touch(l->bucket->slots[0]);
+}
 
 INLINE struct answer *at_slot(struct place *l, int i)
 {
@@ -611,19 +624,16 @@ INLINE struct answer *at_slot(struct place *l, int i)
 	return bpf_map_lookup_elem(&answers, &slot);
 }
 
-// locate looks up where the answer of the flow may be.
-INLINE void locate(struct work *w, struct place *l)
+// locate looks up the first answer that may be the flow's, and its pacing.
+INLINE void locate(struct place *l)
 {
-	__u64 h = flow_hash(&w->key);
-	__u32 n = h & flow_mask;
-	l->tag = (h >> 32) % 255 + 1;
-	l->bucket = bpf_map_lookup_elem(&flows, &n);
 	if (!l->bucket)
 		return;
 	for (int i = 0; i < SLOTS; i++) {
 		struct answer *a = at_slot(l, i);
 		if (!a)
 			continue;
+		l->first = a;
 		touch(a->until);
 		__u32 pace = *(volatile __u32 *)&a->ready.pace;
 		struct pace *q = bpf_map_lookup_elem(&paces, &pace);
@@ -636,8 +646,10 @@ INLINE void locate(struct work *w, struct place *l)
 // find gives the answer of the flow, as one copy.
 INLINE int find(struct work *w, struct place *l)
 {
-	if (!l->bucket)
+	if (!l->first)
 		return 0;
+	if (take_answer(w, l->first))
+		return 1;
 	for (int i = 0; i < SLOTS; i++) {
 		struct answer *a = at_slot(l, i);
 		if (a && take_answer(w, a))
@@ -787,6 +799,12 @@ int translate(struct xdp_md *ctx)
 		r = read_ipv6(ctx, w, p, data, end);
 	if (r == NOT_OURS)
 		return XDP_PASS;
+	int hosts = 0, roce = 0;
+	struct place l = {};
+	if (r == OURS) {
+		hosts = read_flow(w, &roce);
+		begin(w, &l);
+	}
 	__u32 ifindex = ctx->ingress_ifindex;
 	struct port *port = bpf_map_lookup_elem(&ports, &ifindex);
 	struct counters *c = bpf_map_lookup_elem(&counts, &zero);
@@ -797,11 +815,9 @@ int translate(struct xdp_md *ctx)
 	if (r != OURS)
 		return up(c, r);
 	w->now = clock();
-	int roce;
-	if (!read_flow(w, &roce))
+	if (!hosts)
 		return up(c, UP_FORMAT);
-	struct place l;
-	locate(w, &l);
+	locate(&l);
 	if (!port->accepted || !within(&accept, w->from, w->v6))
 		return refuse(ctx, p, c, w, NOT_OUR_DOMAIN);
 	if (w->ttl < p->min_ttl)
