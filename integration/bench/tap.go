@@ -89,6 +89,8 @@ type chain struct {
 	source   *frameSource // sends instead of in, unless nil
 	frames   [][]byte
 	next     int // frame to be sent
+	message  int // packets of a flow's message
+	again    int // how often the batch at next was sent, of message
 	frameLen int
 }
 
@@ -97,7 +99,7 @@ const sendBatch = 64
 
 // newChain makes a chain whose sender has a number of flows, a multiple of sendBatch.
 func newChain(flows int) (c *chain, err error) {
-	c = new(chain)
+	c = &chain{message: 1}
 	defer func() {
 		if err != nil {
 			c.close()
@@ -195,7 +197,8 @@ type turnResult struct {
 	arrived uint64  // frames that reached the router
 }
 
-// send sends the next batch, each frame with its flow's next PSN.
+// send sends the next batch, each frame with its flow's next PSN. The flows of a batch take turns until each has sent a message; then
+// those of the next do.
 func (c *chain) send() error {
 	if c.source != nil {
 		return c.source.send()
@@ -205,7 +208,9 @@ func (c *chain) send() error {
 	for _, f := range batch {
 		binary.BigEndian.PutUint32(f[psn:], binary.BigEndian.Uint32(f[psn:])+1)
 	}
-	c.next = (c.next + sendBatch) % len(c.frames)
+	if c.again++; c.again == c.message {
+		c.next, c.again = (c.next+sendBatch)%len(c.frames), 0
+	}
 	return c.in.Send(batch...)
 }
 

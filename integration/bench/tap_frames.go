@@ -58,7 +58,7 @@ func newFrameSource(c *chain) (*frameSource, error) {
 }
 
 // nextFrame makes the frame in a page the next one, whatever the router has made of it: another flow (UDP source port and
-// Destination QP, as makeFrames has them), after all of them the next PSN, and all that a router changes.
+// Destination QP, as makeFrames has them), or the next PSN, in the order of chain.send; and all that a router changes.
 func nextFrame(c *chain, count *ebpf.Map, to int) asm.Instructions {
 	const ip, udp, bth = 14, 34, 42
 	first := c.frames[0]
@@ -75,8 +75,18 @@ func nextFrame(c *chain, count *ebpf.Map, to int) asm.Instructions {
 		asm.Add.Imm(asm.R4, 1),
 		asm.StoreMem(asm.R1, 0, asm.R4, asm.DWord),
 		asm.Mov.Reg(asm.R4, asm.R2),
-		asm.Mod.Imm(asm.R4, int32(len(c.frames))), // the flow
-		asm.Div.Imm(asm.R2, int32(len(c.frames))), // the round
+		asm.Mod.Imm(asm.R4, sendBatch), // the flow, in those that take turns
+		asm.Div.Imm(asm.R2, sendBatch),
+		asm.Mov.Reg(asm.R3, asm.R2),
+		asm.Mod.Imm(asm.R3, int32(c.message)), // the packet in the message
+		asm.Div.Imm(asm.R2, int32(c.message)),
+		asm.Mov.Reg(asm.R0, asm.R2),
+		asm.Mod.Imm(asm.R0, int32(len(c.frames)/sendBatch)),
+		asm.Mul.Imm(asm.R0, sendBatch),
+		asm.Add.Reg(asm.R4, asm.R0),
+		asm.Div.Imm(asm.R2, int32(len(c.frames)/sendBatch)), // the round
+		asm.Mul.Imm(asm.R2, int32(c.message)),
+		asm.Add.Reg(asm.R2, asm.R3),
 		asm.Add.Imm(asm.R2, 1),
 		asm.LoadMem(asm.R5, asm.R6, 0, asm.Word),
 		asm.LoadMem(asm.R1, asm.R6, 4, asm.Word),
