@@ -94,19 +94,22 @@ type learnProgress struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	learnMapCounts     = "counts"
-	learnMapEvents     = "events"
-	learnMapFlows4     = "flows4"
-	learnMapFlows6     = "flows6"
-	learnMapSeed       = "seed"
-	learnProgLearnTcx  = "learn_tcx"
-	learnProgLearnXdp  = "learn_xdp"
-	learnVarInterval   = "interval"
-	learnVarSlot       = "slot"
-	learnVarStarts4    = "starts4"
-	learnVarStarts6    = "starts6"
-	learnVarTunnels    = "tunnels"
-	learnVarWakeOctets = "wake_octets"
+	learnMapCounts      = "counts"
+	learnMapEvents      = "events"
+	learnMapFlows4      = "flows4"
+	learnMapFlows6      = "flows6"
+	learnMapSeed        = "seed"
+	learnProgLearnTcx   = "learn_tcx"
+	learnProgLearnXdp   = "learn_xdp"
+	learnVarInterval    = "interval"
+	learnVarJiffiesAt   = "jiffies_at"
+	learnVarJiffiesFrom = "jiffies_from"
+	learnVarJiffyNanos  = "jiffy_nanos"
+	learnVarSlot        = "slot"
+	learnVarStarts4     = "starts4"
+	learnVarStarts6     = "starts6"
+	learnVarTunnels     = "tunnels"
+	learnVarWakeOctets  = "wake_octets"
 )
 
 // loadLearn returns the embedded CollectionSpec for learn.
@@ -170,12 +173,15 @@ type learnMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type learnVariableSpecs struct {
-	Interval   *ebpf.VariableSpec `ebpf:"interval"`
-	Slot       *ebpf.VariableSpec `ebpf:"slot"`
-	Starts4    *ebpf.VariableSpec `ebpf:"starts4"`
-	Starts6    *ebpf.VariableSpec `ebpf:"starts6"`
-	Tunnels    *ebpf.VariableSpec `ebpf:"tunnels"`
-	WakeOctets *ebpf.VariableSpec `ebpf:"wake_octets"`
+	Interval    *ebpf.VariableSpec `ebpf:"interval"`
+	JiffiesAt   *ebpf.VariableSpec `ebpf:"jiffies_at"`
+	JiffiesFrom *ebpf.VariableSpec `ebpf:"jiffies_from"`
+	JiffyNanos  *ebpf.VariableSpec `ebpf:"jiffy_nanos"`
+	Slot        *ebpf.VariableSpec `ebpf:"slot"`
+	Starts4     *ebpf.VariableSpec `ebpf:"starts4"`
+	Starts6     *ebpf.VariableSpec `ebpf:"starts6"`
+	Tunnels     *ebpf.VariableSpec `ebpf:"tunnels"`
+	WakeOctets  *ebpf.VariableSpec `ebpf:"wake_octets"`
 }
 
 // learnObjects contains all objects after they have been loaded into the kernel.
@@ -219,12 +225,15 @@ func (m *learnMaps) Close() error {
 //
 // It can be passed to loadLearnObjects or ebpf.CollectionSpec.LoadAndAssign.
 type learnVariables struct {
-	Interval   *ebpf.Variable `ebpf:"interval"`
-	Slot       *ebpf.Variable `ebpf:"slot"`
-	Starts4    *ebpf.Variable `ebpf:"starts4"`
-	Starts6    *ebpf.Variable `ebpf:"starts6"`
-	Tunnels    *ebpf.Variable `ebpf:"tunnels"`
-	WakeOctets *ebpf.Variable `ebpf:"wake_octets"`
+	Interval    *ebpf.Variable `ebpf:"interval"`
+	JiffiesAt   *ebpf.Variable `ebpf:"jiffies_at"`
+	JiffiesFrom *ebpf.Variable `ebpf:"jiffies_from"`
+	JiffyNanos  *ebpf.Variable `ebpf:"jiffy_nanos"`
+	Slot        *ebpf.Variable `ebpf:"slot"`
+	Starts4     *ebpf.Variable `ebpf:"starts4"`
+	Starts6     *ebpf.Variable `ebpf:"starts6"`
+	Tunnels     *ebpf.Variable `ebpf:"tunnels"`
+	WakeOctets  *ebpf.Variable `ebpf:"wake_octets"`
 }
 
 // learnPrograms contains all programs after they have been loaded into the kernel.

@@ -138,15 +138,21 @@ func specOf(c Config) (*ebpf.CollectionSpec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kernel tap: read the program: %w", err)
 	}
+	j, err := readJiffies()
+	if err != nil {
+		return nil, err
+	}
 	spec.Maps[learnMapFlows4].MaxEntries = uint32(c.MaxFlows)
 	spec.Maps[learnMapFlows6].MaxEntries = uint32(c.MaxFlows6)
 	spec.Maps[learnMapEvents].MaxEntries = uint32(c.RingSize)
-	for name, value := range map[string]uint32{
+	for name, value := range map[string]any{
 		learnVarInterval:   ticksOf(c.Interval),
 		learnVarWakeOctets: uint32(c.RingSize / wakeShare),
 		learnVarTunnels:    uint32(c.Tunnels),
 		learnVarStarts4:    startsOf(uint32(c.MaxFlows)),
 		learnVarStarts6:    startsOf(uint32(c.MaxFlows6)),
+
+		learnVarJiffiesFrom: j.from, learnVarJiffiesAt: j.at, learnVarJiffyNanos: j.nanos,
 	} {
 		if err := spec.Variables[name].Set(value); err != nil {
 			return nil, fmt.Errorf("kernel tap: %s: %w", name, err)
