@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 
 	"github.com/cilium/ebpf"
@@ -163,15 +164,19 @@ func (a *Attachment) Close() error {
 	return nil
 }
 
-// Check returns nil while the program is on the interface, and an error that wraps kernel.ErrNoInterface once that was deleted
-// or has left the namespace.
+// Check returns nil while the program is on the interface, and an error that wraps kernel.ErrInterfaceGone once that was deleted or has left
+// the calling thread's network namespace, and kernel.ErrDetached once the program was taken off.
 func (a *Attachment) Check() error {
 	info, err := a.link.Info()
 	if err != nil {
 		return fmt.Errorf("kernel translator: %s: link: %w", a.name, err)
 	}
-	if xdp := info.XDP(); xdp == nil || xdp.Ifindex != uint32(a.ifIndex) {
-		return fmt.Errorf("kernel translator: %s: %w any more", a.name, kernel.ErrNoInterface)
+	if xdp := info.XDP(); xdp != nil && xdp.Ifindex == uint32(a.ifIndex) {
+		return nil
 	}
-	return nil
+	err = kernel.ErrInterfaceGone
+	if _, there := net.InterfaceByIndex(a.ifIndex); there == nil {
+		err = kernel.ErrDetached
+	}
+	return fmt.Errorf("kernel translator: %s: %w", a.name, err)
 }

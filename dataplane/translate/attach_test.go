@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"testing"
+
+	"pncd/dataplane/tap/kernel"
 )
 
 func TestAttachmentsAreListedWhileTheyAreThere(t *testing.T) {
@@ -52,6 +54,12 @@ func TestAttachmentsAreListedWhileTheyAreThere(t *testing.T) {
 	}
 	if _, err := all[0].Object(); !errors.Is(err, ErrClosed) {
 		t.Errorf("taken off: %v", err)
+	}
+	if err := errors.Join(all[1].Check(), all[1].link.Detach()); err != nil {
+		t.Error(err)
+	}
+	if err := p.ns.Do(all[1].Check); !errors.Is(err, kernel.ErrDetached) {
+		t.Errorf("somebody took the program off: %v", err)
 	}
 	if err := k.Close(); err != nil || len(k.Objects()) != 0 || len(k.Attachments()) != 0 {
 		t.Errorf("closed: %v, %v", err, k.Attachments())

@@ -14,10 +14,11 @@ const (
 	UpRoute
 	UpRing
 	UpFrame
+	UpAlone
 	reasons
 )
 
-var reasonNames = [reasons]string{"disabled", "checksum", "format", "no-answer", "no-route", "no-record", "no-room"}
+var reasonNames = [reasons]string{"disabled", "checksum", "format", "no-answer", "no-route", "no-record", "no-room", "alone"}
 
 // String returns the reason's name in lower case.
 func (r Reason) String() string {

@@ -33,11 +33,26 @@ type Event struct {
 // pollInterval is how often Run looks at its context while nothing comes.
 const pollInterval = 100 * time.Millisecond
 
+// attention is for how long the program's answers are looked after without another word from Run: three of its turns may come late
+// before notifications go to user space.
+const attention = time.Second
+
+// attend tells the program that its answers are looked after.
+func (t *Translator) attend(now time.Time) error {
+	var clock kernel.WallClock
+	clock.Compare(now)
+	if err := t.vars.AttendedUntil.Set(clock.Mono(now.Add(attention))); err != nil {
+		return fmt.Errorf("kernel translator: attended: %w", err)
+	}
+	return nil
+}
+
 // burst is after how many events ctx and clock are looked at again.
 const burst = 1024
 
 // Run hands each event to fn until ctx ends (nil) or the translator is closed (ErrClosed). fn must not call Close. It
-// hands over what is there before it ends.
+// hands over what is there before it ends. From its first call on, the program decides only while it runs: a process that hangs does
+// not learn that an answer is no longer true, so a second later notifications go to user space.
 func (t *Translator) Run(ctx context.Context, fn func(*Event)) error {
 	t.running.Lock()
 	defer t.running.Unlock()
@@ -47,7 +62,11 @@ func (t *Translator) Run(ctx context.Context, fn func(*Event)) error {
 			return fmt.Errorf("kernel translator: %w", ErrClosed)
 		default:
 		}
-		if _, err := t.read(time.Now().Add(pollInterval), fn); err != nil {
+		now := time.Now()
+		if err := t.attend(now); err != nil {
+			return err
+		}
+		if _, err := t.read(now.Add(pollInterval), fn); err != nil {
 			return err
 		}
 	}

@@ -53,6 +53,7 @@
 #define UP_ROUTE    4 // no way to the sender by an interface of ours, or no neighbour there
 #define UP_RING     5 // it was to be recorded, and there was no room
 #define UP_FRAME    6 // the frame has no room for a CNP
+#define UP_ALONE    7 // user space has not been heard of
 #define UPS         8
 
 struct prefix_key {
@@ -269,6 +270,9 @@ volatile const __u32 flow_mask;
 
 // How an octet of the IPv4 identification, high and low, and of the source port changes the ICRC.
 volatile const __u32 icrc_tables[4][256];
+
+// Until when the answers are looked after: user space moves it on all the time, so that those of a process that hangs are used no more.
+__u64 attended_until;
 
 // Tests turn the clock.
 volatile const __u32 turned;
@@ -815,6 +819,8 @@ int translate(struct xdp_md *ctx)
 	if (r != OURS)
 		return up(c, r);
 	w->now = clock();
+	if (w->now > attended_until)
+		return up(c, UP_ALONE);
 	if (!hosts)
 		return up(c, UP_FORMAT);
 	locate(&l);

@@ -153,24 +153,25 @@ type translateWork struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	translateMapAccept     = "accept"
-	translateMapAnswers    = "answers"
-	translateMapCounts     = "counts"
-	translateMapEvents     = "events"
-	translateMapFlows      = "flows"
-	translateMapPaces      = "paces"
-	translateMapPolicies   = "policies"
-	translateMapPorts      = "ports"
-	translateMapServed     = "served"
-	translateMapTotals     = "totals"
-	translateMapWorks      = "works"
-	translateProgShare     = "share"
-	translateProgTranslate = "translate"
-	translateVarFlowMask   = "flow_mask"
-	translateVarFlowSeed   = "flow_seed"
-	translateVarIcrcTables = "icrc_tables"
-	translateVarTurned     = "turned"
-	translateVarTurnedTo   = "turned_to"
+	translateMapAccept        = "accept"
+	translateMapAnswers       = "answers"
+	translateMapCounts        = "counts"
+	translateMapEvents        = "events"
+	translateMapFlows         = "flows"
+	translateMapPaces         = "paces"
+	translateMapPolicies      = "policies"
+	translateMapPorts         = "ports"
+	translateMapServed        = "served"
+	translateMapTotals        = "totals"
+	translateMapWorks         = "works"
+	translateProgShare        = "share"
+	translateProgTranslate    = "translate"
+	translateVarAttendedUntil = "attended_until"
+	translateVarFlowMask      = "flow_mask"
+	translateVarFlowSeed      = "flow_seed"
+	translateVarIcrcTables    = "icrc_tables"
+	translateVarTurned        = "turned"
+	translateVarTurnedTo      = "turned_to"
 )
 
 // loadTranslate returns the embedded CollectionSpec for translate.
@@ -240,11 +241,12 @@ type translateMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type translateVariableSpecs struct {
-	FlowMask   *ebpf.VariableSpec `ebpf:"flow_mask"`
-	FlowSeed   *ebpf.VariableSpec `ebpf:"flow_seed"`
-	IcrcTables *ebpf.VariableSpec `ebpf:"icrc_tables"`
-	Turned     *ebpf.VariableSpec `ebpf:"turned"`
-	TurnedTo   *ebpf.VariableSpec `ebpf:"turned_to"`
+	AttendedUntil *ebpf.VariableSpec `ebpf:"attended_until"`
+	FlowMask      *ebpf.VariableSpec `ebpf:"flow_mask"`
+	FlowSeed      *ebpf.VariableSpec `ebpf:"flow_seed"`
+	IcrcTables    *ebpf.VariableSpec `ebpf:"icrc_tables"`
+	Turned        *ebpf.VariableSpec `ebpf:"turned"`
+	TurnedTo      *ebpf.VariableSpec `ebpf:"turned_to"`
 }
 
 // translateObjects contains all objects after they have been loaded into the kernel.
@@ -300,11 +302,12 @@ func (m *translateMaps) Close() error {
 //
 // It can be passed to loadTranslateObjects or ebpf.CollectionSpec.LoadAndAssign.
 type translateVariables struct {
-	FlowMask   *ebpf.Variable `ebpf:"flow_mask"`
-	FlowSeed   *ebpf.Variable `ebpf:"flow_seed"`
-	IcrcTables *ebpf.Variable `ebpf:"icrc_tables"`
-	Turned     *ebpf.Variable `ebpf:"turned"`
-	TurnedTo   *ebpf.Variable `ebpf:"turned_to"`
+	AttendedUntil *ebpf.Variable `ebpf:"attended_until"`
+	FlowMask      *ebpf.Variable `ebpf:"flow_mask"`
+	FlowSeed      *ebpf.Variable `ebpf:"flow_seed"`
+	IcrcTables    *ebpf.Variable `ebpf:"icrc_tables"`
+	Turned        *ebpf.Variable `ebpf:"turned"`
+	TurnedTo      *ebpf.Variable `ebpf:"turned_to"`
 }
 
 // translatePrograms contains all programs after they have been loaded into the kernel.

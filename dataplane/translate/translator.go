@@ -3,6 +3,7 @@ package translate
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"sync"
 
@@ -59,6 +60,9 @@ func open(c Config, turned bool) (*Translator, error) {
 		spec.Variables[translateVarFlowSeed].Set(seed),
 		spec.Variables[translateVarFlowMask].Set(uint32(bucketsFor(c.MaxAnswers)-1)),
 	)
+	if err == nil {
+		err = spec.Variables[translateVarAttendedUntil].Set(uint64(math.MaxUint64)) // Run changes it
+	}
 	if err == nil && turned {
 		err = spec.Variables[translateVarTurned].Set(uint32(1))
 	}

@@ -34,6 +34,7 @@ func (c *checker) nrp(n *NRP, contexts map[string]*Context) {
 	seen := map[place]int{}
 	for i, m := range n.Map {
 		at := index(at+"map", i)
+		c.want(find(c.root, at+".id") != nil, at+".id", "required: the NRP Selector ID")
 		c.within(at+".id", m.ID, 0, math.MaxUint32)
 		c.want(m.Context == "" || contexts[m.Context] != nil, at+".context", "%q is none of contexts", m.Context)
 		c.nrpFlow(at, &m)

@@ -17,6 +17,7 @@ func TestNRPMapIsHeldToTheRules(t *testing.T) {
 		{"nothing", "{id: 1}", "proxy.nrp.map[0].context: required"},
 		{"unknown context", "{id: 1, context: green}", `proxy.nrp.map[0].context: "green" is none of contexts`},
 		{"ID", "{id: 4294967296, context: blue}", "proxy.nrp.map[0].id: 4294967296 is not between 0 and 4294967295"},
+		{"no ID", "{context: blue}", "proxy.nrp.map[0].id: required"},
 		{"negative ID", "{id: -1, context: blue}", "proxy.nrp.map[0].id: -1 is not between"},
 		{"no receiver", "{id: 1, sender: 198.51.100.1, source_qp: 5}", "proxy.nrp.map[0].receiver: required"},
 		{"no sender", "{id: 1, receiver: 198.51.100.1, source_qp: 5}", "proxy.nrp.map[0].sender: required"},

@@ -257,6 +257,7 @@ var upHelp = map[translate.Reason]string{
 	translate.UpRoute:    "whose sender has no route, no neighbour, or a way by another interface than those of translate_interfaces",
 	translate.UpRing:     "that were to be recorded, and there was no room",
 	translate.UpFrame:    "in frames without room for a CNP",
+	translate.UpAlone:    "while pncd had not been running for a second",
 }
 
 func (d *Daemon) kernelCounts() (out []count) {
