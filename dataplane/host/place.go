@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -173,8 +174,11 @@ func (p Place) leads(h *Host, family int) error {
 		case uint32(r.Table) == p.Table && r.Mark != 0 && plain(r):
 			return nil
 		}
+		if !slices.ContainsFunc(rules[i:], func(r netlink.Rule) bool { return uint32(r.Table) == p.Table && r.Mark != 0 && marks(&r, p.Mark) }) {
+			break // there is none to give a lower priority
+		}
 		return fmt.Errorf("%w: the %s rule with priority %d (%s) comes before one from mark %#x to table %d; give that a lower one",
-			ErrOpen, familyNames[family], r.Priority, r, p.Mark, p.Table)
+			ErrOpen, familyNames[family], r.Priority, strings.TrimSpace(r.String()), p.Mark, p.Table)
 	}
 	v := ""
 	if family == unix.AF_INET6 {

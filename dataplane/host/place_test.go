@@ -44,7 +44,7 @@ func TestATableIsAPlaceOnlyWhileNothingCanLeaveIt(t *testing.T) {
 		n.ok(n.nl.RuleAdd(r))
 		return r
 	}
-	want("comes before one from mark 0x64") // that of the main table
+	want("no IPv4 rule leads from mark 0x64 to table 100; add")
 	rule(200, func(r *netlink.Rule) { r.Mark = 0x64 })
 	want("table 100 has no IPv4 default route")
 	inTable := func(r *netlink.Route) { r.Table = 100 }

@@ -22,7 +22,7 @@ type pinStore struct {
 }
 
 // errFilterOfAnother stands against a filter: it would take the place of the other one's.
-var errFilterOfAnother = fmt.Errorf("proxy.tap: clsact can't be had: %w: stop that one, or choose ring", kernel.ErrPinsHeld)
+var errFilterOfAnother = fmt.Errorf("clsact can't be had: %w: stop that one, or choose ring", kernel.ErrPinsHeld)
 
 // removeLeft removes what an earlier run has left of its taps and nobody takes over. It says whether no other pncd was seen
 // to have taps in this network namespace.
