@@ -14,11 +14,11 @@ const (
 	UpRoute
 	UpRing
 	UpFrame
-	UpAlone
+	UpUnattended
 	reasons
 )
 
-var reasonNames = [reasons]string{"disabled", "checksum", "format", "no-answer", "no-route", "no-record", "no-room", "alone"}
+var reasonNames = [reasons]string{"disabled", "checksum", "format", "no-answer", "no-route", "no-record", "no-room", "unattended"}
 
 // String returns the reason's name in lower case.
 func (r Reason) String() string {

@@ -5,7 +5,7 @@
 // Decided here are, in the reference's order: not-our-domain, ttl-too-low, not-rocev2, not-our-prefix, paced, rate-limited
 // and translated. To user space go, counted by Reason:
 //
-//   - notifications while the policy is not in force;
+//   - notifications while the policy is not in force, and once nobody has looked after the answers for a second;
 //   - a UDP checksum that is wrong or, over IPv6, missing;
 //   - another length than those of the port's format, and addresses that no flow has;
 //   - flows without an answer here, or with one that is too old;

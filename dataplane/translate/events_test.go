@@ -27,12 +27,12 @@ func TestAnswersThatNobodyLooksAfterAreNotUsed(t *testing.T) {
 	if a := b.notify(t, 1); a != xdpPass {
 		t.Errorf("unattended: action %d", a)
 	}
-	if c := b.counters(t); c.Up[UpAlone] != 1 || c.Outcomes != [64]uint64{} {
+	if c := b.counters(t); c.Up[UpUnattended] != 1 || c.Outcomes != [64]uint64{} {
 		t.Errorf("unattended: %+v", c)
 	}
 	until(now)
 	b.notify(t, 1)
-	if c := b.counters(t); c.Up[UpAlone] != 1 || c.Outcomes[Translated] != 1 {
+	if c := b.counters(t); c.Up[UpUnattended] != 1 || c.Outcomes[Translated] != 1 {
 		t.Errorf("attended: %+v", c)
 	}
 }

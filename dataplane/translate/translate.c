@@ -46,15 +46,15 @@
 #define OUTCOMES       64
 
 // Why a notification to us goes on to user space.
-#define UP_DISABLED 0
-#define UP_CHECKSUM 1
-#define UP_FORMAT   2 // another length than those of the port's format, or addresses that no flow has
-#define UP_ANSWER   3 // no answer, or one that is too old
-#define UP_ROUTE    4 // no way to the sender by an interface of ours, or no neighbour there
-#define UP_RING     5 // it was to be recorded, and there was no room
-#define UP_FRAME    6 // the frame has no room for a CNP
-#define UP_ALONE    7 // user space has not been heard of
-#define UPS         8
+#define UP_DISABLED   0
+#define UP_CHECKSUM   1
+#define UP_FORMAT     2 // another length than those of the port's format, or addresses that no flow has
+#define UP_ANSWER     3 // no answer, or one that is too old
+#define UP_ROUTE      4 // no way to the sender by an interface of ours, or no neighbour there
+#define UP_RING       5 // it was to be recorded, and there was no room
+#define UP_FRAME      6 // the frame has no room for a CNP
+#define UP_UNATTENDED 7 // user space has not been heard of
+#define UPS           8
 
 struct prefix_key {
 	__u32 bits;   // 32 more than of the address
@@ -570,7 +570,7 @@ out:
 	return outcome;
 }
 
-// flow_hash is flowHash of answers.go.
+// flow_hash is flowHash of flowindex.go.
 INLINE __u64 flow_hash(const struct flow_key *k)
 {
 	const __u64 *v = (const void *)k;
@@ -820,7 +820,7 @@ int translate(struct xdp_md *ctx)
 		return up(c, r);
 	w->now = clock();
 	if (w->now > attended_until)
-		return up(c, UP_ALONE);
+		return up(c, UP_UNATTENDED);
 	if (!hosts)
 		return up(c, UP_FORMAT);
 	locate(&l);

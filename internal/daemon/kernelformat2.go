@@ -27,20 +27,8 @@ func kernelFlow2(f translator.Flow2) translate.Flow {
 
 // Want implements translator.Shares.
 func (s kernelShares) Want(f translator.Flow2, now time.Time) {
-	p, flow := s.kernelProgram, kernelFlow2(f)
-	if until, ok := p.Has(flow); ok && (until.IsZero() || now.Before(until)) {
-		return // it came up for another reason
-	}
-	t := p.owner
-	t.answers.Lock()
-	defer t.answers.Unlock()
-	err := t.put2(p, f)
-	if errors.Is(err, translate.ErrFull) {
-		if err = p.Evict(flow); err == nil {
-			err = t.put2(p, f)
-		}
-	}
-	p.check(err)
+	p := s.kernelProgram
+	p.offer(kernelFlow2(f), now, func() error { return p.owner.put2(p, f) })
 }
 
 // followFormat2 brings all answers of format 2 to what they are now.

@@ -250,14 +250,14 @@ func (p *kernelProgram) addTo(sum *translate.Counters) {
 
 // upHelp says why notifications went on to user space.
 var upHelp = map[translate.Reason]string{
-	translate.UpDisabled: "while the program was not in force",
-	translate.UpChecksum: "with a wrong UDP checksum, or none over IPv6, or one that a sender on this machine left to its device (checksum offload), which user space takes",
-	translate.UpFormat:   "of another length than the format of their port has, or with addresses that no flow has",
-	translate.UpAnswer:   "about flows without a valid answer in the kernel, or in a VPN that it can't send to",
-	translate.UpRoute:    "whose sender has no route, no neighbour, or a way by another interface than those of translate_interfaces",
-	translate.UpRing:     "that were to be recorded, and there was no room",
-	translate.UpFrame:    "in frames without room for a CNP",
-	translate.UpAlone:    "while pncd had not been running for a second",
+	translate.UpDisabled:   "while the program was not in force",
+	translate.UpChecksum:   "with a wrong UDP checksum, or none over IPv6, or one that a sender on this machine left to its device (checksum offload), which user space takes",
+	translate.UpFormat:     "of another length than the format of their port has, or with addresses that no flow has",
+	translate.UpAnswer:     "about flows without a valid answer in the kernel, or in a VPN that it can't send to",
+	translate.UpRoute:      "whose sender has no route, no neighbour, or a way by another interface than those of translate_interfaces",
+	translate.UpRing:       "that were to be recorded, and there was no room",
+	translate.UpFrame:      "in frames without room for a CNP",
+	translate.UpUnattended: "while pncd had not been running for a second",
 }
 
 func (d *Daemon) kernelCounts() (out []count) {

@@ -114,15 +114,20 @@ func (t *kernelTranslator) want(e *flowmap.Entry, now time.Time) {
 	if p == nil || e.Key.Context != 0 {
 		return
 	}
-	if until, ok := p.Has(kernelFlow(e.Key)); ok && now.Before(until) {
+	p.offer(kernelFlow(e.Key), now, func() error { return t.put(p, e.Key) })
+}
+
+// offer puts an answer that the kernel lacks, and makes room for it.
+func (p *kernelProgram) offer(f translate.Flow, now time.Time, put func() error) {
+	if until, ok := p.Has(f); ok && (until.IsZero() || now.Before(until)) {
 		return // it came up for another reason
 	}
-	t.answers.Lock()
-	defer t.answers.Unlock()
-	err := t.put(p, e.Key)
+	p.owner.answers.Lock()
+	defer p.owner.answers.Unlock()
+	err := put()
 	if errors.Is(err, translate.ErrFull) {
-		if err = p.Evict(kernelFlow(e.Key)); err == nil {
-			err = t.put(p, e.Key)
+		if err = p.Evict(f); err == nil {
+			err = put()
 		}
 	}
 	p.check(err)

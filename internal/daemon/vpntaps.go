@@ -68,7 +68,7 @@ func (d *Daemon) contextSpecs(c *config.Config, i int, p *parts) (out []unitSpec
 		open := func() (runner, error) { return p.vpnTaps.openTap(v, iface, c.Proxy.TapRing, d.rings) }
 		out = append(out, unitSpec{
 			name: name, key: fmt.Sprintf("%s:%d:%d", name, v.id, c.Proxy.TapRing), from: from + ".taps",
-			open: p.vpnTaps.doubting(open, p.learner.missed), health: linkHealthIn(v.place.Namespace, iface),
+			open: doubtingAtBegin(open, p.learner.missed), health: linkHealthIn(v.place.Namespace, iface),
 			detail: func() string { return config.TapRing + ": taps of contexts are packet rings" },
 		})
 	}
@@ -78,14 +78,14 @@ func (d *Daemon) contextSpecs(c *config.Config, i int, p *parts) (out []unitSpec
 // spec is the unit that reads the taps of all VPNs.
 func (t *vpnTaps) spec(missed func()) unitSpec {
 	return unitSpec{
-		name: "learner:contexts", key: "learner:contexts", open: t.doubting(func() (runner, error) { return t, nil }, missed),
+		name: "learner:contexts", key: "learner:contexts", open: doubtingAtBegin(func() (runner, error) { return t, nil }, missed),
 		detail: func() string { return ringsRead },
 	}
 }
 
-// doubting is an opener of a runner with whose beginning the map's answers are held back until traffic agrees with them again:
+// doubtingAtBegin is an opener of a runner with whose beginning the map's answers are held back until traffic agrees with them again:
 // queue pairs may have been reused while nobody looked.
-func (t *vpnTaps) doubting(open func() (runner, error), missed func()) func() (runner, error) {
+func doubtingAtBegin(open func() (runner, error), missed func()) func() (runner, error) {
 	return func() (runner, error) {
 		r, err := open()
 		if err != nil {

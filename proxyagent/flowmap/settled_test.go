@@ -371,6 +371,27 @@ func TestRangeGivesAKeyOnce(t *testing.T) {
 	}
 }
 
+// readAllAlong calls read over and over from two goroutines until that is false or stop is called, which waits for them.
+func readAllAlong(read func(i int) bool) (stop func()) {
+	end := make(chan struct{})
+	var readers sync.WaitGroup
+	for range 2 {
+		readers.Go(func() {
+			for i := 0; read(i); i++ {
+				select {
+				case <-end:
+					return
+				default:
+				}
+			}
+		})
+	}
+	return func() {
+		close(end)
+		readers.Wait()
+	}
+}
+
 // A look-up finds a pair at any time, also while it is settled or made streams again.
 func TestLookUpsWhilePairsAreSettledAndNot(t *testing.T) {
 	l := selecting(t)
@@ -382,27 +403,17 @@ func TestLookUpsWhilePairsAreSettledAndNot(t *testing.T) {
 	}
 	l.m.settleAfter = 0
 	now := l.now
-	stop := make(chan struct{})
-	var readers sync.WaitGroup
-	for range 2 {
-		readers.Go(func() {
-			for i := 0; ; i++ {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				c := conns[i%len(conns)]
-				if e, v := l.m.Lookup(c.ab.key(), now); v != Hit || e.SourceQP != c.ba.qp || e.SrcPort != c.ab.port {
-					t.Errorf("%v: %v %+v", c.ab.key(), v, e)
-					return
-				}
-				if i%100 == 0 {
-					l.m.Range(now, func(Entry) bool { return true })
-				}
-			}
-		})
-	}
+	stop := readAllAlong(func(i int) bool {
+		c := conns[i%len(conns)]
+		if e, v := l.m.Lookup(c.ab.key(), now); v != Hit || e.SourceQP != c.ba.qp || e.SrcPort != c.ab.port {
+			t.Errorf("%v: %v %+v", c.ab.key(), v, e)
+			return false
+		}
+		if i%100 == 0 {
+			l.m.Range(now, func(Entry) bool { return true })
+		}
+		return true
+	})
 	for range 300 {
 		for i := range l.m.shards {
 			sh := &l.m.shards[i]
@@ -415,8 +426,7 @@ func TestLookUpsWhilePairsAreSettledAndNot(t *testing.T) {
 			sh.mu.Unlock()
 		}
 	}
-	close(stop)
-	readers.Wait()
+	stop()
 	l.settled(30)
 }
 

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -361,30 +360,19 @@ func TestLookUpsWhilePairsAreDoubted(t *testing.T) {
 		conns := l.connections(30)
 		now := l.now
 		var doubted atomic.Bool
-		stop := make(chan struct{})
-		var readers sync.WaitGroup
-		for range 2 {
-			readers.Go(func() {
-				for i := 0; ; i++ {
-					select {
-					case <-stop:
-						return
-					default:
-					}
-					was, c := doubted.Load(), conns[i%len(conns)]
-					e, v := l.m.Lookup(c.ab.key(), now)
-					if was && v != Undecided || v != Undecided && v != Hit || v == Hit && e.SourceQP != c.ba.qp || v == Undecided && e.SourceQP != 0 {
-						t.Errorf("doubted before: %v; %v: %v %+v", was, c.ab.key(), v, e)
-						return
-					}
-				}
-			})
-		}
+		stop := readAllAlong(func(i int) bool {
+			was, c := doubted.Load(), conns[i%len(conns)]
+			e, v := l.m.Lookup(c.ab.key(), now)
+			if was && v != Undecided || v != Undecided && v != Hit || v == Hit && e.SourceQP != c.ba.qp || v == Undecided && e.SourceQP != 0 {
+				t.Errorf("doubted before: %v; %v: %v %+v", was, c.ab.key(), v, e)
+				return false
+			}
+			return true
+		})
 		l.m.Doubt(now)
 		doubted.Store(true)
 		l.unsettleEverything()
-		close(stop)
-		readers.Wait()
+		stop()
 		counted(t, l.m, 60)
 	}
 }

@@ -71,9 +71,17 @@ func (p *place) check(sender netip.Addr) evidence.Outcome {
 	return 0
 }
 
-// placeOf finds the context of a notification, and for format 2 the entry of the NRP map. Format 1 stays in the
-// default context. Without a context the outcome says why; the entry's Version is zero when there is none.
+// placeOf finds the context of a notification, and for format 2 the entry of the NRP map, whose Version is zero when there
+// is none. Format 1 stays in the default context. Without a context, or for a sender that no CNP goes to there, the outcome says why.
 func placeOf(s *settings, nrps NRPMap, n *named) (*place, nrpmap.Entry, evidence.Outcome) {
+	p, e, refused := contextOf(s, nrps, n)
+	if refused == 0 {
+		refused = p.check(n.Src)
+	}
+	return p, e, refused
+}
+
+func contextOf(s *settings, nrps NRPMap, n *named) (*place, nrpmap.Entry, evidence.Outcome) {
 	if n.format != message.Format2 {
 		return s.home, nrpmap.Entry{}, 0
 	}

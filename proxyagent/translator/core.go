@@ -95,9 +95,6 @@ func (c *core) check(s *settings, format message.Format, dg *Datagram, trusted, 
 	}
 	p, nrp, refused := placeOf(s, c.nrps, &n)
 	d.rec.Flow.Context, d.rec.Translation.NRPVersion = nrp.Context, nrp.Version
-	if refused == 0 {
-		refused = p.check(n.Src)
-	}
 	if refused != 0 {
 		return refused
 	}

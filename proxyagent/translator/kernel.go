@@ -58,9 +58,6 @@ func (t *Translator) Resolve(f Flow2, flows TupleMap, now time.Time) (Resolved, 
 		nrp:          f.NRP, format: message.Format2,
 	}
 	p, e, refused := placeOf(s, t.core.nrps, &n)
-	if refused == 0 {
-		refused = p.check(n.Src)
-	}
 	if refused != 0 {
 		return Resolved{}, false
 	}

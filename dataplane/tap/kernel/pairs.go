@@ -3,7 +3,6 @@ package kernel
 import (
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -30,8 +29,7 @@ type Pair struct {
 // time that the words count from. A word is of the flow that was in the place when it was written, and stays when
 // another one takes the place. That one is not Followed before a word of its own is written.
 type keptPairs struct {
-	mu     sync.RWMutex
-	memory []byte // nil when closed; mu is held for an access
+	sharedMemory
 	words  []atomic.Uint64
 	first6 uint32    // where the words of IPv6 begin
 	since  time.Time // that the words count from
@@ -50,27 +48,15 @@ func openPairs(m *ebpf.Map, places4, places6 uint32) (*keptPairs, error) {
 	if int(m.MaxEntries()) != n || m.ValueSize() != pairOctets {
 		return nil, fmt.Errorf("kernel tap: map of pairs: %d words of %d octets, want %d of %d", m.MaxEntries(), m.ValueSize(), n, pairOctets)
 	}
-	memory, err := unix.Mmap(m.FD(), 0, n*pairOctets, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	if err != nil {
-		return nil, fmt.Errorf("kernel tap: map of pairs: map its memory: %w", Explain(err))
+	k := &keptPairs{first6: places4}
+	if err := k.open(m, "map of pairs"); err != nil {
+		return nil, err
 	}
-	k := &keptPairs{memory: memory, words: unsafe.Slice((*atomic.Uint64)(unsafe.Pointer(&memory[0])), n), first6: places4}
+	k.words = unsafe.Slice((*atomic.Uint64)(unsafe.Pointer(&k.memory[0])), n)
 	since := &k.words[n-1]
 	since.CompareAndSwap(0, uint64(time.Now().Unix()))
 	k.since = time.Unix(int64(since.Load()), 0)
 	return k, nil
-}
-
-// close unmaps the memory.
-func (k *keptPairs) close() error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	b := k.memory
-	k.memory, k.words = nil, nil
-	if err := unix.Munmap(b); err != nil {
-		return fmt.Errorf("kernel tap: map of pairs: unmap: %w", err)
-	}
-	return nil
 }
 
 // clear makes all words but the last empty.

@@ -3,7 +3,6 @@ package kernel
 import (
 	"errors"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
@@ -176,27 +175,14 @@ func TestPlaceThatIsUsedAgainGivesNoPair(t *testing.T) {
 
 // While flows take each other's places, no pair becomes another flow's.
 func TestPairsStandProcessorsAtTheSameTime(t *testing.T) {
-	const workers, rounds = 4, 3
 	a, _ := taptest.Pair(t)
 	k := need(t, Config{MaxFlows: minFlows, RingSize: 1 << 16, Interval: time.Hour, Pins: openPins(t, a, taptest.BPFFS(t))})
 	frames, keys := flowFrames(t, workers*minFlows/2, true)
-	var wg sync.WaitGroup
-	for w := range workers {
-		wg.Go(func() {
-			for range rounds {
-				for i := w; i < len(frames); i += workers {
-					if _, err := k.progs[0].Run(runOptions(frames[i])); err != nil {
-						t.Error(err)
-						return
-					}
-					if k.KeepPair(keys[i], Pair{SourceQP: keys[i].DestQP, Source: 1}) == nil {
-						_ = k.SetState(keys[i], Followed) // it may be gone
-					}
-				}
-			}
-		})
-	}
-	wg.Wait()
+	runAtOnce(t, k, frames, func(i int) {
+		if k.KeepPair(keys[i], Pair{SourceQP: keys[i].DestQP, Source: 1}) == nil {
+			_ = k.SetState(keys[i], Followed) // it may be gone
+		}
+	})
 	got := pairsOf(t, k)
 	for key, p := range got {
 		if p.SourceQP != key.DestQP {

@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"math/bits"
 	"net/netip"
-	"sync"
 	"unsafe"
 
 	"github.com/cilium/ebpf"
-	"golang.org/x/sys/unix"
 
 	"pncd/dataplane/roce"
 )
@@ -41,11 +39,9 @@ const (
 // entry is an entry of either table; that of IPv4 has fewer words in its key.
 type entry = learnEntry6
 
-// table is one of the flow tables of flows.h, which the program and this side share as memory: either sees what the
-// other writes, and neither waits.
+// table is one of the flow tables of flows.h, which the program and this side share as memory.
 type table struct {
-	mu     sync.RWMutex
-	memory []byte // nil when closed; mu is held for an access
+	sharedMemory
 	size   int    // octets of an entry
 	words  int    // of a key
 	starts uint32 // places in which a window begins
@@ -58,23 +54,11 @@ func startsOf(places uint32) uint32 { return places - window + 1 }
 func (t *table) places() uint32 { return t.starts + window - 1 }
 
 func newTable(m *ebpf.Map, words int, seed learnHashSeed) (*table, error) {
-	memory, err := unix.Mmap(m.FD(), 0, int(m.ValueSize())*int(m.MaxEntries()), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	if err != nil {
-		return nil, fmt.Errorf("kernel tap: flow table: map its memory: %w", Explain(err))
+	t := &table{size: int(m.ValueSize()), words: words, starts: startsOf(m.MaxEntries()), seed: seed}
+	if err := t.open(m, "flow table"); err != nil {
+		return nil, err
 	}
-	return &table{memory: memory, size: int(m.ValueSize()), words: words, starts: startsOf(m.MaxEntries()), seed: seed}, nil
-}
-
-// close unmaps the memory: without that the kernel keeps the table.
-func (t *table) close() error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	b := t.memory
-	t.memory = nil
-	if err := unix.Munmap(b); err != nil {
-		return fmt.Errorf("kernel tap: flow table: unmap: %w", err)
-	}
-	return nil
+	return t, nil
 }
 
 // words returns the words of a key, of which IPv4 has fewer.

@@ -28,6 +28,29 @@ func flowFrames(t *testing.T, n int, v6 bool) (frames [][]byte, keys []Key) {
 	return frames, keys
 }
 
+// So many workers put each frame through the program so often.
+const workers, rounds = 4, 3
+
+// runAtOnce puts frames through the program from several threads at the same time, and calls then after each.
+func runAtOnce(t *testing.T, k *Tap, frames [][]byte, then func(i int)) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() {
+			for range rounds {
+				for i := w; i < len(frames); i += workers {
+					if _, err := k.progs[0].Run(runOptions(frames[i])); err != nil {
+						t.Error(err)
+						return
+					}
+					then(i)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
 // In a table that is half full every flow finds a place, is found there by either side, and stays.
 func TestTableThatIsHalfFullEvictsNothing(t *testing.T) {
 	const places = 8192
@@ -117,24 +140,11 @@ func TestFullTableEvictsWhatWasSeenLongestAgo(t *testing.T) {
 
 // Processors that make and evict flows at the same time lose none and mix none up.
 func TestTableStandsProcessorsAtTheSameTime(t *testing.T) {
-	const workers, rounds = 4, 3
 	k := need(t, Config{MaxFlows: minFlows, RingSize: 1 << 16, Interval: time.Hour})
 	frames, keys := flowFrames(t, workers*minFlows/2, false)
-	var wg sync.WaitGroup
-	for w := range workers {
-		wg.Go(func() {
-			for range rounds {
-				for i := w; i < len(frames); i += workers {
-					if _, err := k.progs[0].Run(runOptions(frames[i])); err != nil {
-						t.Error(err)
-						return
-					}
-					_ = k.SetState(keys[i], Quiet) // it may be gone
-				}
-			}
-		})
-	}
-	wg.Wait()
+	runAtOnce(t, k, frames, func(i int) {
+		_ = k.SetState(keys[i], Quiet) // it may be gone
+	})
 	ours := map[Key]bool{}
 	for _, key := range keys {
 		ours[key] = true
