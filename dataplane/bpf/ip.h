@@ -22,6 +22,16 @@ struct ether_header {
 	__be16 type;
 };
 
+// mac_head is the first four octets of the source's address, which isn't aligned for them everywhere.
+INLINE __be32 mac_head(const struct ether_header *e)
+{
+	union {
+		__be16 half[2];
+		__be32 word;
+	} u = {.half = {e->src[0], e->src[1]}};
+	return u.word;
+}
+
 struct vlan_tag {
 	__be16 tci, type;
 };
@@ -55,7 +65,8 @@ struct ip_packet {
 	__u32  ip;  // the IP header
 	__u32  udp; // that of UDP
 	__u32  end; // behind the packet, by its own length: it may be past the frame's end
-	__be16 mac[3]; // of the source
+	__be32 mac_head; // of the source: four octets
+	__be16 mac_tail; // and two
 	__u16  vlan; // identifier of the outer tag, in the frame or taken off by the kernel; 0: none
 	__u8   v6;
 	__u8   tos; // or the traffic class
@@ -134,8 +145,8 @@ INLINE enum parsed parse_ip(const struct frame *f, struct ip_packet *p, struct a
 	const struct ether_header *e = VIEW(f, 0, room);
 	if (!e)
 		return P_OTHER;
-	for (int i = 0; i < 3; i++)
-		p->mac[i] = e->src[i];
+	p->mac_head = mac_head(e);
+	p->mac_tail = e->src[2];
 	p->ip = sizeof(*e);
 	p->v6 = 0;
 	p->vlan = f->vlan_tci & 0x0FFF;

@@ -55,7 +55,7 @@ func (t *Tap) openPinned(c Config) (err error) {
 	if err := t.free(); err != nil {
 		return fmt.Errorf("kernel tap: remove half of a pinned tap: %w", err)
 	}
-	t.maps, t.flows4, t.flows6, t.pairs, t.kept = learnMaps{}, nil, nil, nil, nil
+	t.maps, t.flows4, t.flows6, t.pairs, t.kept = tapMaps{}, nil, nil, nil, nil
 	if t.dir, err = t.pins.take(version(c)); err != nil {
 		return fmt.Errorf("kernel tap: pins: %w", err)
 	}
@@ -83,7 +83,7 @@ type pinnedMap struct {
 func (t *Tap) pinned() []pinnedMap {
 	at := func(name string) string { return filepath.Join(t.dir, name) }
 	return []pinnedMap{
-		{&t.maps.Flows4, at(learnMapFlows4)}, {&t.maps.Flows6, at(learnMapFlows6)}, {&t.maps.Seed, at(learnMapSeed)},
+		{&t.maps.Flows4, at(learnMapFlows4)}, {&t.maps.Flows6, at(learnMapFlows6)}, {&t.maps.Seed, at("seed")},
 		{&t.maps.Events, at(learnMapEvents)}, {&t.maps.Counts, at(learnMapCounts)}, {&t.pairs, at("pairs")},
 	}
 }

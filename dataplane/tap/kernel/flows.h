@@ -32,7 +32,8 @@ struct flow {
 	struct progress p;
 	__u32  told_at; // ticks of CLOCK_MONOTONIC: when a packet was handed up last
 	__u32  packets;
-	__be16 mac[3];
+	__be32 mac_head; // of the sender, as in struct ip_packet
+	__be16 mac_tail;
 	__u16  ifindex; // modulo 2^16
 };
 
@@ -85,17 +86,13 @@ struct {
 	__type(value, struct entry6);
 } flows6 SEC(".maps");
 
-// A secret, so that no sender can choose flows that share a window. It stays as long as the tables do.
+// A secret, so that no sender can choose flows that share a window. It stays as long as the tables do. It is a map, too, but one
+// that is read without a call.
 struct hash_seed {
 	__u64 before, after;
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct hash_seed);
-} seed SEC(".maps");
+volatile struct hash_seed seed SEC(".data.seed");
 
 // Places in which a window begins: WINDOW - 1 less than the table has.
 volatile const __u32 starts4, starts6;
@@ -133,18 +130,14 @@ struct windows {
 
 INLINE struct windows windows_of(const __u64 *key, const int v6)
 {
-	const __u32 zero = 0;
-	const struct hash_seed *secret = bpf_map_lookup_elem(&seed, &zero);
-	struct windows w = {};
-	if (!secret)
-		return w; // there is one
-	__u64 h = secret->before, starts = v6 ? starts6 : starts4;
+	struct windows w;
+	__u64 h = seed.before, starts = v6 ? starts6 : starts4;
 #pragma unroll
 	for (int i = 0; i < (v6 ? WORDS6 : WORDS4); i++) {
 		h = (h ^ key[i]) * 0x9E3779B97F4A7C15ULL;
 		h ^= h >> 32;
 	}
-	h = (h ^ secret->after) * 0x9E3779B97F4A7C15ULL;
+	h = (h ^ seed.after) * 0x9E3779B97F4A7C15ULL;
 	h ^= h >> 32;
 	w.first = ((h & 0xFFFFFFFF) * starts) >> 32;
 	w.second = ((h >> 32) * starts) >> 32;

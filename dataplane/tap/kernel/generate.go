@@ -1,3 +1,3 @@
 package kernel
 
-//go:generate sh ../../bpf/generate.sh learn event progress flow entry4 entry6 counters hash_seed
+//go:generate sh ../../bpf/generate.sh learn event progress flow entry4 entry6 counters

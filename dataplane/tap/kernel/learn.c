@@ -109,13 +109,13 @@ struct {
 volatile const __u32 interval; // ticks
 volatile const __u32 wake_octets; // wake the reader when so much waits for it
 volatile const __u32 tunnels; // bits: the outer headers that are looked behind
-volatile const __u64 jiffies_from, jiffies_at, jiffy_nanos; // jiffies.go
+volatile const __u64 jiffies_at, jiffy_nanos; // jiffies.go
 volatile const __u32 slot; // of counts: each interface has a program of its own, that differs in this
 
 // ticks is the time. The count of timer interrupts costs no call; that for the clock is a fifth of what the program takes for most packets.
 INLINE __u32 ticks(void)
 {
-	__u64 now = jiffy_nanos ? (bpf_jiffies64() - jiffies_from) * jiffy_nanos + jiffies_at : bpf_ktime_get_coarse_ns();
+	__u64 now = jiffy_nanos ? bpf_jiffies64() * jiffy_nanos + jiffies_at : bpf_ktime_get_coarse_ns();
 	return now >> TICK_SHIFT;
 }
 
@@ -126,26 +126,29 @@ struct packet {
 	struct roce_packet roce;
 };
 
-// Kinds of packets of RC and UC.
+// Kinds of packets, as sets of the opcodes of RC (0x00 to 0x1F) and UC (0x20 to 0x3F).
+#define OP(opcode)    (1ULL << (opcode))
+#define RC_UC(opcode) (OP(opcode) | OP(0x20 + (opcode)))
+#define MIDDLES       (RC_UC(0x01) | RC_UC(0x07))
+#define READS         OP(0x0C)
+#define RESP_MIDDLES  OP(0x0E)
+#define RESPONSES     (OP(0x0D) | OP(0x0F) | OP(0x10) | OP(0x11) | OP(0x12))
+#define REQUESTS                                                                                                           \
+	(RC_UC(0x00) | RC_UC(0x02) | RC_UC(0x03) | RC_UC(0x04) | RC_UC(0x05) | RC_UC(0x06) | RC_UC(0x08) | RC_UC(0x09) |   \
+	 RC_UC(0x0A) | RC_UC(0x0B) | OP(0x13) | OP(0x14) | OP(0x16) | OP(0x17) | OP(0x1C) | OP(0x1D))
+
+// is_kind tells whether an opcode is in a set.
+INLINE int is_kind(__u8 opcode, __u64 kinds) { return opcode < 64 && OP(opcode) & kinds; }
+
 enum kind { K_OTHER, K_REQUEST, K_MIDDLE, K_READ, K_RESPONSE, K_RESP_MIDDLE };
 
-INLINE enum kind kind_of(__u8 transport, __u8 op)
+INLINE enum kind kind_of(__u8 opcode)
 {
-	if (transport == T_UC && op > 0x0B)
+	if (opcode >= 64)
 		return K_OTHER;
-	switch (op) {
-	case 0x01: case 0x07:
-		return K_MIDDLE;
-	case 0x0C:
-		return K_READ;
-	case 0x0E:
-		return K_RESP_MIDDLE;
-	case 0x0D: case 0x0F: case 0x10: case 0x11: case 0x12:
-		return K_RESPONSE;
-	case 0x13: case 0x14: case 0x16: case 0x17: case 0x1C: case 0x1D:
-		return K_REQUEST;
-	}
-	return op <= 0x0B ? K_REQUEST : K_OTHER;
+	__u64 op = OP(opcode);
+	return op & REQUESTS ? K_REQUEST : op & MIDDLES ? K_MIDDLE : op & READS ? K_READ : op & RESPONSES ? K_RESPONSE :
+	       op & RESP_MIDDLES ? K_RESP_MIDDLE : K_OTHER;
 }
 
 // psn_diff is a - b in the space of 24 bits.
@@ -219,33 +222,30 @@ INLINE int follow_ud(const struct packet *p, struct flow *f)
 	return fits;
 }
 
-INLINE int same_sender(const struct packet *p, const struct flow *f)
+INLINE int same_sender(const struct ip_packet *p, __u32 ifindex, const struct flow *f)
 {
-	__s32 ttl = (__s32)p->ip.ttl - f->p.ttl;
-	__u16 differ = 0;
-	for (int i = 0; i < 3; i++)
-		differ |= f->mac[i] ^ p->ip.mac[i];
-	return f->ifindex == (__u16)p->f.ifindex && ttl >= -1 && ttl <= 1 && !differ;
+	__u32 ttl = p->ttl + 1 - f->p.ttl; // 1 where they are the same
+	return !((ttl > 2) | (f->ifindex ^ (__u16)ifindex) | (f->mac_head ^ p->mac_head) | (f->mac_tail ^ p->mac_tail));
 }
 
 INLINE void take_sender(const struct packet *p, struct flow *f)
 {
 	f->ifindex = p->f.ifindex;
 	f->p.ttl = p->ip.ttl;
-	for (int i = 0; i < 3; i++)
-		f->mac[i] = p->ip.mac[i];
+	f->mac_head = p->ip.mac_head;
+	f->mac_tail = p->ip.mac_tail;
 }
 
 // observe moves a flow on by a packet and says why the packet is handed up, if it is.
 INLINE __u8 observe(const struct packet *p, struct flow *f, int is_new, __u32 now)
 {
-	__u8 t = p->roce.opcode >> 5, op = p->roce.opcode & 0x1F, reason = NOT_TOLD;
-	enum kind kind = t == T_RC || t == T_UC ? kind_of(t, op) : K_OTHER;
+	__u8 t = p->roce.opcode >> 5, reason = NOT_TOLD;
+	enum kind kind = kind_of(p->roce.opcode);
 	int bulk = (kind == K_MIDDLE && !p->roce.ack_req) || kind == K_RESP_MIDDLE;
 	int due = (__s32)(now - f->told_at) >= (__s32)interval;
 	if (is_new) {
 		reason = R_NEW;
-	} else if (f->p.state == FOLLOWED && !same_sender(p, f)) {
+	} else if (f->p.state == FOLLOWED && !same_sender(&p->ip, p->f.ifindex, f)) {
 		// It may be forged: it moves nothing.
 		f->p.skipped++;
 		return !bulk || due ? R_IDENTITY : NOT_TOLD;
@@ -396,12 +396,10 @@ INLINE struct flow *flow_of(const struct packet *p, const struct addresses *a, c
 
 // goes_on is observe for a request or a response of a followed flow whose step plainly fits: it moves the flow on. It is 0, and has
 // moved nothing, for any other packet.
-INLINE int goes_on(struct flow *f, enum kind kind, __u32 psn, __u32 aeth, __u32 now)
+INLINE int goes_on(struct flow *f, __u8 opcode, __u32 psn, __u32 aeth, __u32 now)
 {
-	const __u8 responses = SEEN_RESP | SEEN_MSN;
 	__s32 d;
-	switch (kind) {
-	case K_REQUEST: case K_MIDDLE:
+	if (is_kind(opcode, REQUESTS | MIDDLES)) {
 		d = psn_diff(psn, f->p.req_high);
 		if (!(f->p.seen & SEEN_REQ) || d < -PSN_BACK || d > REQ_AHEAD)
 			return 0;
@@ -409,19 +407,18 @@ INLINE int goes_on(struct flow *f, enum kind kind, __u32 psn, __u32 aeth, __u32 
 			f->p.req_high = psn;
 			f->p.read_len = 0;
 		}
-		break;
-	case K_RESPONSE:
-		d = psn_diff(psn, f->p.resp_high);
+	} else if (is_kind(opcode, RESPONSES)) {
+		const __u8 responses = SEEN_RESP | SEEN_MSN;
 		__u32 msn = aeth & 0xFFFFFF;
 		__s32 dm = psn_diff(msn, f->p.msn);
+		d = psn_diff(psn, f->p.resp_high);
 		if ((f->p.seen & responses) != responses || d < -PSN_BACK || d > RESP_AHEAD || dm < -MSN_BACK)
 			return 0;
 		if (d > 0)
 			f->p.resp_high = psn;
 		if (dm > 0)
 			f->p.msn = msn;
-		break;
-	default:
+	} else {
 		return 0;
 	}
 	f->p.last_seen = now;
@@ -430,10 +427,17 @@ INLINE int goes_on(struct flow *f, enum kind kind, __u32 psn, __u32 aeth, __u32 
 	return 1;
 }
 
-// pass_by takes a packet as nearly all are: IPv4 without options and tags, in one piece, of a followed flow that is in the first place
-// of its window, and goes on. It is 0, and has done nothing, for any other: the rules are those of parse_ip, parse_roce and
-// observe, and a packet of which they say something else is not taken here.
-INLINE int pass_by(const struct frame *f, struct counters *c)
+INLINE struct counters *counters_of_slot(void)
+{
+	__u32 which = slot;
+	return bpf_map_lookup_elem(&counts, &which);
+}
+
+// pass_by takes a packet as nearly all are: IPv4 without options and tags, in one piece, of a followed flow that is in one of the
+// first two places of its window, and goes on. It is 0, and has done nothing, for any other: the rules are those of parse_ip, parse_roce and
+// observe, and a packet of which they say something else is not taken here. Headers are read again behind each call: that
+// is cheaper than to keep what they say.
+INLINE int pass_by(const struct frame *f)
 {
 	const struct ether_header *eth = f->data;
 	const struct ipv4_header *ip = (const void *)(eth + 1);
@@ -443,34 +447,37 @@ INLINE int pass_by(const struct frame *f, struct counters *c)
 	if ((const void *)(aeth + 1) > f->end || f->vlan_tpid || eth->type != bpf_htons(ETH_IPV4) || ip->version != 0x45 ||
 	    ip->frag & bpf_htons(0x3FFF) || ip->proto != IP_UDP || udp->dst != bpf_htons(ROCE_PORT))
 		return 0;
-	__u32 total = bpf_ntohs(ip->total);
-	if (total < sizeof(*ip) + sizeof(*udp) + BTH_LEN + ICRC_LEN || bpf_ntohs(udp->len) != total - sizeof(*ip))
-		return 0;
-	__u8 t = bth->opcode >> 5;
-	if (t != T_RC && t != T_UC)
-		return 0;
 	__u64 key[WORDS4] = {pair(ip->src, ip->dst), rest_of(bpf_ntohl(bth->dest_qp) & 0xFFFFFF, 0, bpf_ntohs(udp->src))};
-	struct entry *e = entry_at(0, windows_of(key, 0).first);
+	__u32 first = windows_of(key, 0).first;
+	struct entry *e = entry_at(0, first);
+	if (e && (e->what != USED || !has_key(e, key, 0)))
+		e = entry_at(0, first + 1);
 	if (!e || e->what != USED || !has_key(e, key, 0))
 		return 0;
-	struct flow *flow = &e->f;
-	const struct packet p = {
-		.f = {.ifindex = f->ifindex}, .ip = {.mac = {eth->src[0], eth->src[1], eth->src[2]}, .ttl = ip->ttl},
-	};
 	__u32 now = ticks();
-	if (flow->p.state != FOLLOWED || flow->p.transport != t || (__s32)(now - flow->told_at) >= (__s32)interval || !same_sender(&p, flow) ||
-	    !goes_on(flow, kind_of(t, bth->opcode & 0x1F), bpf_ntohl(bth->psn) & 0xFFFFFF, bpf_ntohl(*aeth), now))
+	struct counters *c = counters_of_slot();
+	if (!c)
+		return 0; // there are some
+	struct flow *flow = &e->f;
+	const struct ip_packet p = {.mac_head = mac_head(eth), .mac_tail = eth->src[2], .ttl = ip->ttl};
+	__u32 total = bpf_ntohs(ip->total);
+	__u8 opcode = bth->opcode, t = opcode >> 5;
+	if (total < sizeof(*ip) + sizeof(*udp) + BTH_LEN + ICRC_LEN || bpf_ntohs(udp->len) != total - sizeof(*ip) ||
+	    flow->p.state != FOLLOWED || flow->p.transport != t || (__s32)(now - flow->told_at) >= (__s32)interval ||
+	    !same_sender(&p, f->ifindex, flow) ||
+	    !goes_on(flow, opcode, bpf_ntohl(bth->psn) & 0xFFFFFF, bpf_ntohl(*aeth), now))
 		return 0;
 	c->octets += total;
-	c->transport[t]++;
+	c->transport[t & 1]++; // goes_on takes RC and UC
 	return 1;
 }
 
 INLINE void tap(const struct frame f)
 {
-	__u32 which = slot;
-	struct counters *c = bpf_map_lookup_elem(&counts, &which);
-	if (!c || pass_by(&f, c))
+	if (pass_by(&f))
+		return;
+	struct counters *c = counters_of_slot();
+	if (!c)
 		return;
 	struct packet p = {.f = f};
 	struct addresses a = {}; // set also where parsing ends early: the verifier follows the compiler there

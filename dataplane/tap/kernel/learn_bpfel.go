@@ -66,7 +66,8 @@ type learnFlow struct {
 	P       learnProgress
 	ToldAt  uint32
 	Packets uint32
-	Mac     [3]uint16
+	MacHead uint32
+	MacTail uint16
 	Ifindex uint16
 }
 
@@ -94,22 +95,21 @@ type learnProgress struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	learnMapCounts      = "counts"
-	learnMapEvents      = "events"
-	learnMapFlows4      = "flows4"
-	learnMapFlows6      = "flows6"
-	learnMapSeed        = "seed"
-	learnProgLearnTcx   = "learn_tcx"
-	learnProgLearnXdp   = "learn_xdp"
-	learnVarInterval    = "interval"
-	learnVarJiffiesAt   = "jiffies_at"
-	learnVarJiffiesFrom = "jiffies_from"
-	learnVarJiffyNanos  = "jiffy_nanos"
-	learnVarSlot        = "slot"
-	learnVarStarts4     = "starts4"
-	learnVarStarts6     = "starts6"
-	learnVarTunnels     = "tunnels"
-	learnVarWakeOctets  = "wake_octets"
+	learnMapCounts     = "counts"
+	learnMapEvents     = "events"
+	learnMapFlows4     = "flows4"
+	learnMapFlows6     = "flows6"
+	learnProgLearnTcx  = "learn_tcx"
+	learnProgLearnXdp  = "learn_xdp"
+	learnVarInterval   = "interval"
+	learnVarJiffiesAt  = "jiffies_at"
+	learnVarJiffyNanos = "jiffy_nanos"
+	learnVarSeed       = "seed"
+	learnVarSlot       = "slot"
+	learnVarStarts4    = "starts4"
+	learnVarStarts6    = "starts6"
+	learnVarTunnels    = "tunnels"
+	learnVarWakeOctets = "wake_octets"
 )
 
 // loadLearn returns the embedded CollectionSpec for learn.
@@ -166,22 +166,21 @@ type learnMapSpecs struct {
 	Events *ebpf.MapSpec `ebpf:"events"`
 	Flows4 *ebpf.MapSpec `ebpf:"flows4"`
 	Flows6 *ebpf.MapSpec `ebpf:"flows6"`
-	Seed   *ebpf.MapSpec `ebpf:"seed"`
 }
 
 // learnVariableSpecs contains global variables before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type learnVariableSpecs struct {
-	Interval    *ebpf.VariableSpec `ebpf:"interval"`
-	JiffiesAt   *ebpf.VariableSpec `ebpf:"jiffies_at"`
-	JiffiesFrom *ebpf.VariableSpec `ebpf:"jiffies_from"`
-	JiffyNanos  *ebpf.VariableSpec `ebpf:"jiffy_nanos"`
-	Slot        *ebpf.VariableSpec `ebpf:"slot"`
-	Starts4     *ebpf.VariableSpec `ebpf:"starts4"`
-	Starts6     *ebpf.VariableSpec `ebpf:"starts6"`
-	Tunnels     *ebpf.VariableSpec `ebpf:"tunnels"`
-	WakeOctets  *ebpf.VariableSpec `ebpf:"wake_octets"`
+	Interval   *ebpf.VariableSpec `ebpf:"interval"`
+	JiffiesAt  *ebpf.VariableSpec `ebpf:"jiffies_at"`
+	JiffyNanos *ebpf.VariableSpec `ebpf:"jiffy_nanos"`
+	Seed       *ebpf.VariableSpec `ebpf:"seed"`
+	Slot       *ebpf.VariableSpec `ebpf:"slot"`
+	Starts4    *ebpf.VariableSpec `ebpf:"starts4"`
+	Starts6    *ebpf.VariableSpec `ebpf:"starts6"`
+	Tunnels    *ebpf.VariableSpec `ebpf:"tunnels"`
+	WakeOctets *ebpf.VariableSpec `ebpf:"wake_octets"`
 }
 
 // learnObjects contains all objects after they have been loaded into the kernel.
@@ -208,7 +207,6 @@ type learnMaps struct {
 	Events *ebpf.Map `ebpf:"events"`
 	Flows4 *ebpf.Map `ebpf:"flows4"`
 	Flows6 *ebpf.Map `ebpf:"flows6"`
-	Seed   *ebpf.Map `ebpf:"seed"`
 }
 
 func (m *learnMaps) Close() error {
@@ -217,7 +215,6 @@ func (m *learnMaps) Close() error {
 		m.Events,
 		m.Flows4,
 		m.Flows6,
-		m.Seed,
 	)
 }
 
@@ -225,15 +222,15 @@ func (m *learnMaps) Close() error {
 //
 // It can be passed to loadLearnObjects or ebpf.CollectionSpec.LoadAndAssign.
 type learnVariables struct {
-	Interval    *ebpf.Variable `ebpf:"interval"`
-	JiffiesAt   *ebpf.Variable `ebpf:"jiffies_at"`
-	JiffiesFrom *ebpf.Variable `ebpf:"jiffies_from"`
-	JiffyNanos  *ebpf.Variable `ebpf:"jiffy_nanos"`
-	Slot        *ebpf.Variable `ebpf:"slot"`
-	Starts4     *ebpf.Variable `ebpf:"starts4"`
-	Starts6     *ebpf.Variable `ebpf:"starts6"`
-	Tunnels     *ebpf.Variable `ebpf:"tunnels"`
-	WakeOctets  *ebpf.Variable `ebpf:"wake_octets"`
+	Interval   *ebpf.Variable `ebpf:"interval"`
+	JiffiesAt  *ebpf.Variable `ebpf:"jiffies_at"`
+	JiffyNanos *ebpf.Variable `ebpf:"jiffy_nanos"`
+	Seed       *ebpf.Variable `ebpf:"seed"`
+	Slot       *ebpf.Variable `ebpf:"slot"`
+	Starts4    *ebpf.Variable `ebpf:"starts4"`
+	Starts6    *ebpf.Variable `ebpf:"starts6"`
+	Tunnels    *ebpf.Variable `ebpf:"tunnels"`
+	WakeOctets *ebpf.Variable `ebpf:"wake_octets"`
 }
 
 // learnPrograms contains all programs after they have been loaded into the kernel.

@@ -18,7 +18,7 @@ const wakeShare = 16
 // any thread but Attach, and may be called at the same time.
 type Tap struct {
 	mode   Mode
-	maps   learnMaps
+	maps   tapMaps
 	flows4 *table
 	flows6 *table
 	pairs  *ebpf.Map            // nil without pins
@@ -37,6 +37,14 @@ type Tap struct {
 	closed   bool
 	progs    map[uint32]*ebpf.Program // by slot
 	attached map[*Attachment]struct{}
+}
+
+// seedSection is the map of the hash's seed: a variable of the program in a section of its own.
+const seedSection = ".data.seed"
+
+type tapMaps struct {
+	learnMaps
+	Seed *ebpf.Map `ebpf:".data.seed"`
 }
 
 // Open loads the program. It needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN; nothing is tapped before Attach.
@@ -152,7 +160,8 @@ func specOf(c Config) (*ebpf.CollectionSpec, error) {
 		learnVarStarts4:    startsOf(uint32(c.MaxFlows)),
 		learnVarStarts6:    startsOf(uint32(c.MaxFlows6)),
 
-		learnVarJiffiesFrom: j.from, learnVarJiffiesAt: j.at, learnVarJiffyNanos: j.nanos,
+		// Of count zero, modulo 2^64.
+		learnVarJiffiesAt: j.at - j.from*j.nanos, learnVarJiffyNanos: j.nanos,
 	} {
 		if err := spec.Variables[name].Set(value); err != nil {
 			return nil, fmt.Errorf("kernel tap: %s: %w", name, err)
@@ -172,7 +181,7 @@ func (t *Tap) program(slot uint32) (*ebpf.Program, error) {
 	}
 	opt := &ebpf.CollectionOptions{MapReplacements: map[string]*ebpf.Map{
 		learnMapCounts: t.maps.Counts, learnMapEvents: t.maps.Events,
-		learnMapFlows4: t.maps.Flows4, learnMapFlows6: t.maps.Flows6, learnMapSeed: t.maps.Seed,
+		learnMapFlows4: t.maps.Flows4, learnMapFlows6: t.maps.Flows6, seedSection: t.maps.Seed,
 	}}
 	p, err := loadProgram(spec, t.mode, opt)
 	if err != nil {
