@@ -22,10 +22,10 @@ type frameSource struct {
 	frame []byte
 }
 
-// frameRuns is how many frames one system call sends, frameBatch at a time. It is many: each call sets the kernel's pool of pages
-// up and waits until it is gone again, which no tap makes slower.
+// frameRuns is how many frames one system call sends, frameBatch at a time. It is many: each call waits for grace periods of RCU at
+// its begin and end, some 20 to 30 ms in steps of the timer, which no tap makes slower.
 const (
-	frameRuns  = 1024 * frameBatch
+	frameRuns  = 4096 * frameBatch
 	frameBatch = 64
 )
 
