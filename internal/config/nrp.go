@@ -66,11 +66,11 @@ func (c *checker) nodeContexts(n *CongestionNode, contexts map[string]*Context) 
 		at := index("congestion_node.contexts", i)
 		c.want(contexts[x.Name] != nil, at+".name", "%q is none of contexts", x.Name)
 		first, twice := names[x.Name]
-		c.want(!twice, at+".name", "%q is contexts[%d] already", x.Name, first)
+		c.want(!twice, at+".name", "%q is congestion_node.contexts[%d] already", x.Name, first)
 		c.want(find(c.root, at+".nrp") != nil, at+".nrp", "required: the NRP Selector ID that the proxy has for this context")
 		c.within(at+".nrp", x.NRP, 0, math.MaxUint32)
 		first, twice = nrps[x.NRP]
-		c.want(!twice, at+".nrp", "%d is that of contexts[%d]: a proxy could not tell the two apart", x.NRP, first)
+		c.want(!twice, at+".nrp", "%d is that of congestion_node.contexts[%d]: a proxy could not tell the two apart", x.NRP, first)
 		names[x.Name], nrps[x.NRP] = i, i
 		c.interfaces(at+".interfaces", x.Interfaces)
 	}

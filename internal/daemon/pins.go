@@ -3,6 +3,7 @@ package daemon
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/sirupsen/logrus"
@@ -29,7 +30,7 @@ var errFilterOfAnother = fmt.Errorf("clsact can't be had: %w: stop that one, or 
 func removeLeft(root string, keepPins bool, log logrus.FieldLogger) (alone bool) {
 	removed, err := kernel.RemoveLeft(root, keepPins)
 	if len(removed) > 0 {
-		log.WithField("removed", removed).Info("an earlier run's tap was still in the kernel; it was removed")
+		log.WithField("removed", strings.Join(removed, ", ")).Info("an earlier run's tap was still in the kernel; it was removed")
 	}
 	if errors.Is(err, kernel.ErrPinsHeld) {
 		log.WithError(err).Debug("what pncd's taps have in the kernel stays")
