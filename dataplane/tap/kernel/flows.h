@@ -156,16 +156,17 @@ INLINE int has_key(const struct entry *e, const __u64 *key, const int v6)
 	return !differ;
 }
 
-// NEAR places of the first window are looked at without a call.
-#define NEAR 4
+// NEAR places of the first window are looked at without a call, and FIRST of them by pass_by.
+#define NEAR  4
+#define FIRST 2
 #define NO_PLACE -1
 
-// find_near returns the entry of a key's flow where it is in its first places, or NULL; then absent says whether it is
-// nowhere.
-INLINE struct entry *find_near(const __u64 *key, const int v6, struct windows w, int *absent)
+// find_near returns the entry of a key's flow where it is in the first places of its window, or NULL; then absent says whether
+// it is nowhere.
+INLINE struct entry *find_near(const __u64 *key, const int v6, struct windows w, const __u32 places, int *absent)
 {
 #pragma unroll
-	for (__u32 i = 0; i < NEAR; i++) {
+	for (__u32 i = 0; i < places; i++) {
 		struct entry *e = entry_at(v6, w.first + i);
 		if (!e)
 			return NULL;
@@ -265,7 +266,7 @@ FAR(1, key6, find_far6, take_place6)
 INLINE struct entry *find_flow(const void *key, const int v6, struct windows w)
 {
 	int absent = 0;
-	struct entry *e = find_near(key, v6, w, &absent);
+	struct entry *e = find_near(key, v6, w, NEAR, &absent);
 	if (e || absent)
 		return e;
 	int at = v6 ? find_far6(key, w.first, w.second) : find_far4(key, w.first, w.second);

@@ -434,7 +434,7 @@ INLINE struct counters *counters_of_slot(void)
 }
 
 // pass_by takes a packet as nearly all are: IPv4 without options and tags, in one piece, of a followed flow that is in one of the
-// first two places of its window, and goes on. It is 0, and has done nothing, for any other: the rules are those of parse_ip, parse_roce and
+// FIRST places of its window, and goes on. It is 0, and has done nothing, for any other: the rules are those of parse_ip, parse_roce and
 // observe, and a packet of which they say something else is not taken here. Headers are read again behind each call: that
 // is cheaper than to keep what they say.
 INLINE int pass_by(const struct frame *f)
@@ -448,11 +448,9 @@ INLINE int pass_by(const struct frame *f)
 	    ip->frag & bpf_htons(0x3FFF) || ip->proto != IP_UDP || udp->dst != bpf_htons(ROCE_PORT))
 		return 0;
 	__u64 key[WORDS4] = {pair(ip->src, ip->dst), rest_of(bpf_ntohl(bth->dest_qp) & 0xFFFFFF, 0, bpf_ntohs(udp->src))};
-	__u32 first = windows_of(key, 0).first;
-	struct entry *e = entry_at(0, first);
-	if (e && (e->what != USED || !has_key(e, key, 0)))
-		e = entry_at(0, first + 1);
-	if (!e || e->what != USED || !has_key(e, key, 0))
+	int absent = 0;
+	struct entry *e = find_near(key, 0, windows_of(key, 0), FIRST, &absent);
+	if (!e)
 		return 0;
 	__u32 now = ticks();
 	struct counters *c = counters_of_slot();
